@@ -7,8 +7,8 @@ use galatea_types::{CorrelationId, InferRequest, InferResponse, ParameterValue, 
 use galatea_worker::{
     received_request,
     wire::{
-        Blocks, Header, Outgoing, Place, Reader, RequestHead, ResponseHead, SentRequest,
-        TensorHead, kind, put_request, put_response, read_anything,
+        Blocks, Header, OutgoingMessage, Reader, RequestHead, ResponseHead, SentRequest,
+        TensorHead, TensorPlace, kind, put_request, put_response, read_anything,
     },
 };
 
@@ -60,7 +60,7 @@ pub fn exchange(data: &[u8]) {
     without_twins(&mut exchange.inputs, |values| values);
     let tensors = exchange.tensors();
     let mut kept = Kept::default();
-    let mut message = Outgoing::new(kind::EXECUTE, 1);
+    let mut message = OutgoingMessage::new(kind::EXECUTE, 1);
     exchange.write_request(&mut message, &tensors, &mut kept);
     exchange.check_request(&message, &tensors, &kept);
     exchange.damage(&message);
@@ -101,7 +101,7 @@ impl Exchange {
         }
     }
 
-    fn write_request(&self, message: &mut Outgoing, inputs: &[Tensor], kept: &mut Kept) {
+    fn write_request(&self, message: &mut OutgoingMessage, inputs: &[Tensor], kept: &mut Kept) {
         let outputs = [Arc::from("OUTPUT0")];
         let request = &self.request();
         let (key, model_version) = (self.key, self.version);
@@ -110,7 +110,7 @@ impl Exchange {
         put_request(message, &sent, kept).expect("short enough");
     }
 
-    fn check_request(&self, message: &Outgoing, tensors: &[Tensor], kept: &Kept) {
+    fn check_request(&self, message: &OutgoingMessage, tensors: &[Tensor], kept: &Kept) {
         let mut reader = Reader::new(&message.meta);
         let head = RequestHead::read(&mut reader).expect("our own message");
         assert_eq!((head.key, head.model_version), (self.key, self.version));
@@ -123,7 +123,7 @@ impl Exchange {
         assert_eq!(read.parameters.len(), distinct(&self.parameters));
     }
 
-    fn write_response(&self, message: &mut Outgoing, outputs: &[Tensor], kept: &mut Kept) {
+    fn write_response(&self, message: &mut OutgoingMessage, outputs: &[Tensor], kept: &mut Kept) {
         let response = InferResponse {
             model_name: "m".into(),
             model_version: 1,
@@ -135,7 +135,7 @@ impl Exchange {
     }
 
     /// Reads the message as a packet, changed.
-    fn damage(&self, message: &Outgoing) {
+    fn damage(&self, message: &OutgoingMessage) {
         let header = Header {
             kind: message.kind,
             id: message.id,
@@ -150,7 +150,7 @@ impl Exchange {
     }
 }
 
-fn check_response(message: &Outgoing, tensors: &[Tensor], kept: &Kept) {
+fn check_response(message: &OutgoingMessage, tensors: &[Tensor], kept: &Kept) {
     let mut reader = Reader::new(&message.meta);
     let head = ResponseHead::read(&mut reader).expect("our own message");
     assert_eq!(head.error, None);
@@ -162,8 +162,8 @@ fn assert_same(heads: &[TensorHead<'_>], tensors: &[Tensor], data: &[u8], kept: 
     for (head, tensor) in heads.iter().zip(tensors) {
         assert_eq!((head.name, head.data_type), (&*tensor.name, tensor.data_type));
         let bytes = match head.place {
-            Place::Inline(start) => &data[start..start + head.byte_length],
-            Place::Arena(block) => &kept.0[usize::try_from(block).expect("small")],
+            TensorPlace::Inline(start) => &data[start..start + head.byte_length],
+            TensorPlace::Arena(block) => &kept.0[usize::try_from(block).expect("small")],
         };
         assert_eq!(bytes, tensor.host().expect("on the host"));
     }

@@ -185,65 +185,21 @@ def write_folder_of_commands(folder):
 
 
 PAGE = TABLES.parents[1] / "docs/troubleshooting.md"
-PAGE_HEAD = """\
-# What is said when something is wrong, and what to do
-
-Made from the tables of mistakes that the tests make on purpose (`python tests/python/mistakes.py page`); a test compares. Search it
-for the sentence that you see. Names such as `%s` stand for yours. Before a server starts, `galatea check` says the same of a
-repository, with file and line ([check.md](check.md)); the log has a line for every model that could not be loaded and for every
-request that failed. Where the second column is empty, the sentence says it all.
-"""
 
 
-RUNNING_HEAD = """\
-## It runs, and does not answer
-
-Of load, limits, stopping, and what is not installed. `...` stands for what differs; the second column has the status of HTTP or
-gRPC, `load` for the reason of a load that failed, and `log`.
-
-| it says | where | what to do |
-|---|---|---|"""
+def quoted_on_the_page():
+    """The parts of messages that the first column of each table in docs/troubleshooting.md quotes."""
+    first_cells = re.findall(r"^\| (`.*?) \| ", PAGE.read_text(), re.M)
+    spans = [span for cell in first_cells for span in re.findall(r"(`+) ?(.+?) ?\1(?!`)", cell)]
+    return [part for _, span in spans for part in span.split("...") if part.strip()]
 
 
-def cell(text):
-    """Text in a table of Markdown, as it is."""
-    text = " ".join(text.split()).replace("|", "\\|")
-    return f"`` {text} ``" if "`" in text else f"`{text}`"
-
-
-def page():
-    """docs/troubleshooting.md"""
-    every = {name: table(name) for name in ("config", "layout", "model_py", "request", "command_line")}
-    lines = [PAGE_HEAD % "good"]
-
-    def section(title, text, rows):
-        lines.append(f"## {title}\n\n{text}\n\n| it says | what to do |\n|---|---|")
-        lines.extend(f"| {cell(said)} | {cell(advice) if advice else ''} |" for said, advice in rows)
-        lines.append("")
-
-    said = lambda mistakes: [(m["told"], m.get("advised")) for m in mistakes.values() if m.get("told")]
-    starts = [(m["told"].removeprefix("error: ").replace("{folder}/", ""), None) for m in every["command_line"]]
-    section("The server, or a command, does not start", "Its last line is the reason.", starts)
-    section(
-        "A model is not loaded: its folder",
-        "In the log, the index (`POST /v2/repository/index`) and the answer to a load. What to do follows there in parentheses.",
-        said(every["layout"]),
-    )
-    section("A model is not loaded: its config.pbtxt", "In the same places, with file, line and column.", said(every["config"]))
-    loads = {name: m for name, m in every["model_py"].items() if "status" not in m}
-    section("A model is not loaded: its Python code", "The whole traceback is in the log.", said(loads))
-    runs = {name: m for name, m in every["model_py"].items() if m.get("status") == 500}
-    section("A Python model fails while it runs", "The whole traceback is in the log.", [(m["told"], m.get("advised")) for m in runs.values()])
-    warned = [m for kind in ("config", "model_py") for m in every[kind].values()]
-    warned = [(m.get("warned") or m.get("logged"), m.get("advised")) for m in warned if m.get("warned") or m.get("logged")]
-    section("It runs, and not as it was meant", "The log warns, once per model.", warned)
-    refused = [m for m in every["request"].values() if m.get("told") and m["status"] >= 400]
-    section(
-        "A request is refused", "Over HTTP in `error`, over gRPC as the message of the status.", [(m["told"], m.get("advised")) for m in refused]
-    )
-    lines.append(RUNNING_HEAD)
-    lines.extend(f"| {cell(m['told'])} | {m['said']} | {m['advised']} |" for m in table("running").values())
-    return "\n".join(lines).rstrip("\n") + "\n"
+def told_in_the_tables():
+    """Every message of the tables, one a line."""
+    rows = [row for name in ("config", "layout", "model_py", "request") for row in table(name).values()]
+    texts = [row[key] for row in rows for key in ("told", "advised", "warned", "logged") if row.get(key)]
+    texts += [row["told"] for row in [*table("running").values(), *table("command_line")]]
+    return "\n".join(" ".join(text.split()) for text in texts)
 
 
 def strings_of_the_sources():
@@ -281,7 +237,5 @@ def show(names):
             print("##", name, "\n  ", *repository.request(mistake))
 
 
-if sys.argv[1:] == ["page"] and __name__ == "__main__":
-    print(page(), end="")
-elif __name__ == "__main__":
+if __name__ == "__main__":
     show(sys.argv[1:] or ["config", "layout", "model_py", "command_line", "request"])

@@ -41,9 +41,10 @@ def test_there_are_at_least_120_of_them():
     assert len(MODELS) + len(CODES) + len(REQUESTS) + len(COMMANDS) >= 120
 
 
-def test_the_page_of_troubles_is_what_the_tables_say():
-    hint = "make it again: python tests/python/mistakes.py page > docs/troubleshooting.md"
-    assert mistakes.PAGE.read_text() == mistakes.page(), hint
+def test_the_page_of_troubles_quotes_what_the_tables_have():
+    quoted, told = mistakes.quoted_on_the_page(), mistakes.told_in_the_tables()
+    assert len(quoted) >= 60
+    assert not [part for part in quoted if part.strip() not in told]
 
 
 def test_what_is_said_while_it_runs_stands_in_the_sources():

@@ -1,4 +1,4 @@
-//! `cargo xtask attack`: what a stranger can send, played by `tests/attack/attack.py` against a release build.
+//! `cargo xtask attack`: runs `tests/attack/attack.py`, which sends what a stranger can send, against a release build.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the measuring itself is in `tests/bench/bench.py`.
+//! `cargo xtask bench`: runs `tests/bench/bench.py`, which measures.
 
 use std::process::Command;
 

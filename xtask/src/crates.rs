@@ -1,4 +1,4 @@
-//! The packages of the workspace: where they lie and what they need.
+//! The packages of the workspace: their folders and their dependencies.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::process;
 
-/// The packages of the workspace, as cargo names them.
+/// The packages of the workspace, with cargo's names.
 pub struct Crates(BTreeMap<String, Package>);
 
 struct Package {
-    /// From the root of the checkout.
+    /// Path below the root of the checkout.
     folder: PathBuf,
     needs: Vec<String>,
 }
@@ -40,14 +40,14 @@ impl Crates {
         Ok(&found.folder)
     }
 
-    /// How long the longest chain of crates is that this one needs.
+    /// Returns the length of the longest chain of crates that this one depends on.
     pub fn height(&self, package: &str) -> usize {
         let needs = self.0.get(package).map(|package| &*package.needs).unwrap_or_default();
         let of_needed = needs.iter().filter(|needed| self.0.contains_key(*needed));
         of_needed.map(|needed| 1 + self.height(needed)).max().unwrap_or(0)
     }
 
-    /// The crate that a file belongs to: of the folders that hold it the deepest.
+    /// Returns the crate of a file: the one with the deepest folder that holds it.
     pub fn owner(&self, file: &Path) -> Option<&str> {
         let holders = self.folders().filter(|(_, folder)| file.starts_with(folder));
         holders.max_by_key(|(_, folder)| folder.components().count()).map(|(name, _)| name)
@@ -59,7 +59,7 @@ fn package(value: &Value) -> Option<(String, Package)> {
     let manifest = PathBuf::from(text(value, "manifest_path")?);
     let folder = manifest.parent()?.strip_prefix(process::root()).ok()?.to_path_buf();
     let needs = value.get("dependencies")?.as_array()?.iter();
-    // A crate may need one that needs it for its tests alone: that is no chain.
+    // A crate may use one that depends on it, if only its tests do: that is not a chain.
     let needs = needs.filter(|needed| needed.get("kind").is_some_and(Value::is_null));
     let needs = needs.filter_map(|needed| text(needed, "name")).collect();
     Some((text(value, "name")?, Package { folder, needs }))

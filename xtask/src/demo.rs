@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from a clean clone to a served repository and one visible answer.
+//! `cargo xtask demo`: builds the server from a clean clone, serves a repository and shows one answer.
 
 use std::{
     io::{BufRead, BufReader},
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, setup};
 
-/// Long enough for a Python environment to be built over a slow network; a server that gives up logs it at once.
+/// Long enough to build a Python environment over a slow network; a server that gives up logs it at once.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// What is served and who asks it something.
+/// The served repositories, and the script that asks the server.
 struct Demo {
     repositories: &'static [&'static str],
     script: &'static str,
-    /// A request to try by hand.
+    /// Path of a request to try by hand.
     path: &'static str,
 }
 
@@ -77,7 +77,7 @@ impl Demo {
     }
 }
 
-/// What to do after it: the last thing that is read.
+/// The last text of a demo: next steps.
 const NEXT: &str = "\
 What to do next:
 
@@ -87,27 +87,27 @@ What to do next:
   docs/first-start.md                  from a model file to an answer
 ";
 
-/// With this feature the dependencies are compiled as the tests need them, once for the program and all tests.
+/// This feature compiles the dependencies as the tests need them, once for the program and all tests.
 pub const SHARED_GRAPH: [&str; 2] = ["--features", "galatea/tested"];
 
-/// Builds the server as the tests use it; the path of the program.
+/// Builds the server for the tests, and returns the path of the program.
 pub fn build() -> Result<PathBuf> {
     process::run(process::cargo().args(["build", "--package", "galatea"]).args(SHARED_GRAPH))?;
     Ok(process::target_dir().join("debug/galatea"))
 }
 
-/// Builds the server as it is released, which takes minutes more; the path of the program.
+/// Builds the server for a release, which takes minutes more, and returns the path of the program.
 pub fn build_release() -> Result<PathBuf> {
     process::run(process::cargo().args(["build", "--release", "--package", "galatea"]))?;
     Ok(process::target_dir().join("release/galatea"))
 }
 
-/// ONNX Runtime, by the server's own command; quick when it is there.
+/// Installs ONNX Runtime with the server's own command, which is quick if it is present.
 pub fn install_runtime(galatea: &Path) -> Result<()> {
     process::run(Command::new(galatea).args(["runtime", "install", "onnxruntime"]))
 }
 
-/// A running server; dropping it sends it the signal to end and waits for that.
+/// A running server. Dropping it sends it the signal to end and waits for its end.
 struct Served {
     process: Child,
     http: String,
@@ -116,7 +116,7 @@ struct Served {
 }
 
 impl Served {
-    /// Starts on free ports and waits for the three lines that say which.
+    /// Starts on free ports and waits for the three lines with the addresses.
     fn start(galatea: &Path, repositories: &[&str]) -> Result<Self> {
         let (log, end) = std::io::pipe()?;
         let repositories = repositories.iter().map(|folder| process::root().join(folder));
@@ -147,8 +147,7 @@ impl Served {
         Ok(server)
     }
 
-    /// Shows the lines about progress and errors in the server's log, and sends (service, address) of every
-    /// `Started X at Y` in it.
+    /// Prints progress and errors of the server's log, and sends (service, address) for every `Started X at Y` in it.
     fn follow(log: impl std::io::Read + Send + 'static) -> mpsc::Receiver<(String, String)> {
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
@@ -174,7 +173,7 @@ const SHOWN: [&str; 6] = [
     "pip: Installing",
 ];
 
-/// Not that the signal of the demo's end has come: its end is told by what to do next.
+/// Returns true if a line is printed. The signal at the end is not: the next steps follow it.
 fn is_shown(line: &str) -> bool {
     !line.starts_with(['I', '|', '+']) && !line.is_empty() && !line.starts_with("Signal (")
         || SHOWN.iter().any(|word| line.contains(word))

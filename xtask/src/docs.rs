@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the documentation as a site in `target/docs`. A broken link, or a page that no section has, fails.
+//! `cargo xtask docs`: makes a site in `target/docs`. It fails for a broken link, or a page that is in no section.
 
 use std::process::Command;
 

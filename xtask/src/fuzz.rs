@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the targets of the crate in `fuzz`, under libFuzzer and the address sanitizer.
+//! `cargo xtask fuzz`: runs the targets of the crate in `fuzz`, under libFuzzer and the address sanitizer.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// Address sanitizer and the coverage that libFuzzer steers by; the flags of cargo-fuzz.
+/// Flags of cargo-fuzz: the address sanitizer, and the coverage that guides libFuzzer.
 const FLAGS: [&str; 10] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -30,7 +30,7 @@ struct Options {
     seconds: u32,
 }
 
-/// `[TARGET...] [--seconds N]`: each for that long, all of them by default.
+/// `[TARGET...] [--seconds N]`: runs each target for that long, by default all of them.
 pub fn run(args: &[String]) -> Result<()> {
     let options = options(args)?;
     let program = build()?;
@@ -69,7 +69,7 @@ fn options(args: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Each target has a folder of seeds; a test holds them against the table of targets.
+/// Returns all targets. Each has a folder of seeds; a test compares them with the table of targets.
 fn all_targets() -> Result<Vec<String>> {
     let entries = fs::read_dir(seeds()).with_context(|| seeds().display().to_string())?;
     let mut targets: Vec<String> =
@@ -82,12 +82,12 @@ fn seeds() -> PathBuf {
     process::root().join("fuzz/seeds")
 }
 
-/// Where corpora and findings are kept.
+/// Returns the folder of corpora and findings.
 fn work() -> PathBuf {
     process::target_dir().join("fuzz")
 }
 
-/// The sanitizer is an unstable flag, which a stable compiler takes too when it is told that it is not stable.
+/// Builds the targets. The sanitizer is an unstable flag, which a stable compiler accepts with `RUSTC_BOOTSTRAP`.
 fn build() -> Result<PathBuf> {
     let target = host()?;
     process::run(
@@ -101,7 +101,7 @@ fn build() -> Result<PathBuf> {
     Ok(work().join("build").join(target).join("release/galatea-libfuzzer"))
 }
 
-/// Named, so that the flags do not concern build scripts.
+/// Returns the host's target. Cargo gets its name, so that the flags do not apply to build scripts.
 fn host() -> Result<String> {
     let (_, text) = process::output(Command::new("rustc").arg("-vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
@@ -119,7 +119,7 @@ fn fuzz(program: &Path, target: &str, seconds: u32) -> Result<()> {
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             .args(["-rss_limit_mb=2048", "-timeout=25", "-print_final_stats=1"])
-            // To the search for leaks a thread that is about to end has leaked what is its own.
+            // The leak detector would report the thread-local data of a thread that is about to end.
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .env("GALATEA_FUZZ_TARGET", target),
     )

@@ -1,7 +1,7 @@
 //! Tasks of the project, run as `cargo xtask <task>`.
 //!
-//! Orchestration only: what talks to a running server is written in Python under `tests/` and
-//! `examples/`, with the stock clients, so that nothing of ours stands on both ends of the wire.
+//! Only orchestration: programs that talk to a running server are in Python under `tests/` and `examples/`. They use the stock
+//! clients, so that the two ends of the wire are from different authors.
 
 mod attack;
 mod bench;
@@ -12,6 +12,7 @@ mod demo;
 mod dist;
 mod docs;
 mod fuzz;
+mod hook;
 mod mutants;
 mod platforms;
 mod process;
@@ -52,9 +53,10 @@ usage: cargo xtask <task> [options]
                      the files of a release: program for glibc 2.28, archive, wheel, Debian package, SBOM, checksums
   docs               the documentation as a site in target/docs; a link that leads nowhere fails
   setup [NAME...]    fetch what the tests need (clients, models, peers), or the parts named, into target/peers
-  tidy [--record-time]
-                     check what reviewers would: layers, circles of files, `unsafe`, module lines and more;
-                     --record-time: lower the allowed waits of tests (tests/time-allowed.txt) to what there is
+  tidy [--record]
+                     check what reviewers would: layers, circles of files, `unsafe`, names, comments, pages and more;
+                     --record: lower the counts that are still allowed (tests/*-allowed.txt) to what there is
+  hook               have git refuse commits whose subject is longer than 72 characters
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
   deny               licences, bans and sources of all dependencies
   advisories         known vulnerabilities of all dependencies; needs network to github.com";
@@ -81,6 +83,7 @@ fn run() -> Result<()> {
         "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
         "fuzz" => fuzz::run(&rest),
+        "hook" => hook::run(&rest),
         "coverage" => coverage::run(&rest),
         "mutants" => mutants::run(&rest),
         "platforms" => platforms::run(&rest),

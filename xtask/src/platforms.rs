@@ -1,7 +1,7 @@
 //! `cargo xtask platforms [TARGET...]`: checks that the crates compile for other systems and processors.
 //!
-//! Nothing is linked, so a target needs no more than its standard library, which rustup fetches, and something that
-//! answers where libraries compile C: Debian's cross compiler for Linux, a stub where no compiler can be had.
+//! Nothing is linked, so a target needs only its standard library, which rustup fetches, and a compiler for libraries with C
+//! code: Debian's cross compiler for Linux, or a stub where no compiler is available.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::process;
 
 struct Platform {
     target: &'static str,
-    /// The compiler for C, by the start of its programs' names. None: a stub that makes empty files.
+    /// Prefix of the C compiler's programs. `None`: a stub that makes empty files.
     compiler: Option<&'static str>,
     /// Crates that are not checked.
     without: &'static [&'static str],
@@ -28,7 +28,7 @@ const PLATFORMS: [Platform; 2] = [
         compiler: Some("aarch64-linux-gnu-"),
         without: &[],
     },
-    // Models in processes of their own need Linux, and so does all that names them.
+    // Models in their own processes need Linux, and so do the crates that use them.
     Platform {
         target: "aarch64-apple-darwin",
         compiler: None,
@@ -44,7 +44,7 @@ const PLATFORMS: [Platform; 2] = [
     },
 ];
 
-/// A compiler and archiver that makes empty files: what follows `-o`, and archives.
+/// A compiler and archiver that makes empty files: the argument of `-o`, and archives.
 const STUB: &str = "#!/bin/sh
 while [ $# -gt 0 ]; do
     case \"$1\" in

@@ -1,4 +1,4 @@
-//! Running other programs, and where things lie in the checkout.
+//! Runs other programs, and finds the folders of the checkout.
 
 use std::{
     ffi::OsStr,
@@ -8,13 +8,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// Root of the checkout.
+/// Returns the root of the checkout.
 pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// Returns cargo's build folder.
 pub fn target_dir() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -22,14 +22,14 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
-/// The cargo that runs us.
+/// Returns a command for the cargo that runs this program.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Prints the command, runs it with our terminal, and fails when it fails.
+/// Prints the command, runs it on this terminal, and fails if it fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = status(command)?;
     if !status.success() {
@@ -38,13 +38,13 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs the command as it is shown, whatever its exit status is.
+/// Runs the command and prints it, whatever its exit status is.
 pub fn status(command: &mut Command) -> Result<ExitStatus> {
     eprintln!("+ {}", shown(command));
     command.status().with_context(|| format!("cannot start {}", shown(command)))
 }
 
-/// What the command prints, and whether it succeeded; nothing reaches the terminal.
+/// Returns true if the command succeeded, and its output; nothing reaches the terminal.
 pub fn output(command: &mut Command) -> Result<(bool, String)> {
     let out = command
         .stdin(Stdio::null())
@@ -55,7 +55,7 @@ pub fn output(command: &mut Command) -> Result<(bool, String)> {
     Ok((out.status.success(), text))
 }
 
-/// The first of these programs found on PATH.
+/// Returns the first of these programs on PATH.
 pub fn which(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: a long run under mixed load, played by `tests/soak/soak.py` against a release build.
+//! `cargo xtask soak`: runs `tests/soak/soak.py`, a long run under mixed load, against a release build.
 
 use std::process::Command;
 

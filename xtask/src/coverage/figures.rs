@@ -1,4 +1,4 @@
-//! Lines of each crate, and how many of them ran.
+//! Lines of each crate, and the number of them that ran.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{crates::Crates, process};
 
-/// Points of a hundred that a crate may lose.
+/// Percentage points of coverage that a crate may lose.
 const MAY_LOSE: f64 = 1.0;
 const ALL: &str = "all crates";
 
@@ -33,7 +33,7 @@ impl Lines {
 }
 
 impl Figures {
-    /// Adds up the files of an export of `llvm-cov`.
+    /// Adds up the files of an `llvm-cov` export.
     pub fn of_export(export: &Value, crates: &Crates) -> Result<Self> {
         let files = export.pointer("/data/0/files").and_then(Value::as_array);
         let mut figures = BTreeMap::<_, Lines>::new();
@@ -54,7 +54,7 @@ impl Figures {
         Ok(Self(figures))
     }
 
-    /// Reads what [`Figures::write`] wrote.
+    /// Reads the output of [`Figures::write`].
     pub fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
         let value: Value = serde_json::from_str(&text)?;
@@ -81,7 +81,7 @@ impl Figures {
         fs::write(file, text + "\n").with_context(|| file.display().to_string())
     }
 
-    /// A line for each crate, with the change since an earlier run.
+    /// Returns a line for each crate, with the change since an earlier run.
     pub fn table(&self, before: Option<&Self>) -> String {
         let mut text = format!("{:28} {:>7} {:>7} {:>7}\n", "crate", "lines", "run", "percent");
         for (name, lines) in &self.0 {
@@ -96,7 +96,7 @@ impl Figures {
     }
 
     /// # Errors
-    /// Names the crates of which much less ran than in an earlier run.
+    /// If much less of a crate ran than in an earlier run; the error names these crates.
     pub fn check_against(&self, before: &Self) -> Result<()> {
         let fallen = before.0.iter().filter_map(|(name, earlier)| {
             let lines = self.0.get(name)?;
@@ -110,7 +110,7 @@ impl Figures {
     }
 }
 
-/// Whether a file is code that is served, and not a test of it.
+/// Returns true if a file is product code, and not a test of it.
 fn is_product(path: &Path) -> bool {
     let is_other =
         |part: Component<'_>| ["tests", "examples"].iter().any(|name| part.as_os_str() == *name);

@@ -1,4 +1,4 @@
-//! The tools of LLVM that read what programs have counted. They must not be older than the compiler that built those.
+//! LLVM's tools that read the counts of programs. They must not be older than the compiler of those programs.
 
 use std::{
     fs,
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::{process, setup};
 
-/// Both tools.
+/// The two tools.
 pub struct Llvm {
     profdata: PathBuf,
     cov: PathBuf,
 }
 
 impl Llvm {
-    /// Finds those of the compiler's own version: as a component of the toolchain, or as Debian's packages have them, which
-    /// are installed where that is possible.
+    /// Finds the tools with the compiler's own version: in a component of the toolchain, or in Debian's packages, which are
+    /// installed if possible.
     pub fn find() -> Result<Self> {
         let (_, about) = process::output(Command::new("rustc").arg("-vV"))?;
         let version = about.lines().find_map(|line| line.strip_prefix("LLVM version: "));
@@ -50,7 +50,7 @@ impl Llvm {
         Ok(tools.map(|(profdata, cov)| Self { profdata, cov }))
     }
 
-    /// Makes one file of all that programs have written to a folder. A file that cannot be read is told and left out.
+    /// Merges all files that programs wrote to a folder into one. A file that cannot be read is reported and skipped.
     pub fn merge(&self, folder: &Path, to: &Path) -> Result<()> {
         let entries = fs::read_dir(folder).with_context(|| {
             format!("nothing was counted: there is no folder {}", folder.display())
@@ -68,7 +68,7 @@ impl Llvm {
         Ok(())
     }
 
-    /// What was counted of each file, in LLVM's form.
+    /// Returns the counts of each file, in LLVM's form.
     pub fn export(&self, profile: &Path, objects: &[PathBuf]) -> Result<Value> {
         let (first, others) = objects.split_first().context("there is no program")?;
         let mut export = Command::new(&self.cov);

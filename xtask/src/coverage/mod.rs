@@ -1,4 +1,4 @@
-//! `cargo xtask coverage`: which lines a tier of the tests runs, by crate.
+//! `cargo xtask coverage`: lists the lines that a tier of the tests runs, by crate.
 
 mod figures;
 mod llvm;
@@ -16,11 +16,11 @@ use serde_json::Value;
 use self::{figures::Figures, llvm::Llvm};
 use crate::{crates::Crates, demo::SHARED_GRAPH, process};
 
-/// Counts are written while the program runs, into a file that processes of one program share: a server that a test kills
-/// has been counted, and there are no more files than programs.
+/// Counts are written while the program runs, so that a server that a test kills is counted too. Processes of one program share
+/// a file, so there are as many files as programs at most.
 const COUNTS: &str = "%m%c.profraw";
 
-/// What cargo starts in the place of the compiler, for our crates alone.
+/// A script that cargo starts instead of the compiler, only for crates of the workspace.
 const WRAPPER: &str = "\
 #!/bin/sh
 compiler=\"$1\"
@@ -32,16 +32,16 @@ exec \"$compiler\" \"$@\" -C instrument-coverage -C llvm-args=-runtime-counter-r
 struct Options {
     tier: String,
     against: Option<PathBuf>,
-    /// Nothing is run: what the last run has counted is told again.
+    /// Runs nothing, and reports the counts of the last run again.
     is_report: bool,
-    /// What the last run has counted stays, and this run adds to it.
+    /// Keeps the counts of the last run, and adds this run to them.
     is_addition: bool,
-    /// For `cargo xtask test`.
+    /// Further arguments of `cargo xtask test`.
     more: Vec<String>,
 }
 
-/// `[--tier commit|peers|measure|all] [--add] [--against FILE] [--report] [-- OPTIONS]`: what stands behind `--` goes to
-/// `cargo xtask test`. With `--add` the figures are those of this run and the ones before it together.
+/// `[--tier commit|peers|measure|all] [--add] [--against FILE] [--report] [-- OPTIONS]`: words after `--` are for
+/// `cargo xtask test`. With `--add` the figures are those of this run and the earlier ones together.
 pub fn run(args: &[String]) -> Result<()> {
     let options = options(args)?;
     let before = options.against.as_deref().map(Figures::read).transpose()?;
@@ -97,7 +97,7 @@ fn options(args: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-/// Runs the tests of a tier by programs that count, and tells whether all passed.
+/// Runs the tests of a tier with programs that count. Returns true if all passed.
 fn run_tier(options: &Options, home: &Path) -> Result<bool> {
     let raw = home.join("raw");
     if raw.exists() && !options.is_addition {
@@ -113,16 +113,16 @@ fn run_tier(options: &Options, home: &Path) -> Result<bool> {
     Ok(process::status(&mut tests)?.success())
 }
 
-/// Makes a command, and each cargo under it, build programs that count.
+/// Makes a command, and each cargo that it starts, build programs that count.
 fn count<'a>(command: &'a mut Command, home: &Path) -> Result<&'a mut Command> {
     let wrapper = home.join("counting-compiler");
     fs::create_dir_all(home)?;
-    // Where it is the same it stays as it is, so that cargo finds nothing new.
+    // An unchanged file is not written, so that cargo rebuilds nothing.
     if !fs::read_to_string(&wrapper).is_ok_and(|text| text == WRAPPER) {
         fs::write(&wrapper, WRAPPER)?;
         fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
     }
-    // Programs that are built run too: build scripts of our own. What they count goes beside the rest.
+    // The build scripts of the workspace run and count too. Their counts go to another folder.
     let elsewhere = home.join("build-scripts").join(COUNTS);
     Ok(command
         .env("CARGO_TARGET_DIR", home.join("build"))
@@ -130,7 +130,7 @@ fn count<'a>(command: &'a mut Command, home: &Path) -> Result<&'a mut Command> {
         .env("LLVM_PROFILE_FILE", elsewhere))
 }
 
-/// The program and all tests in Rust, which are built already.
+/// Returns the program and all tests in Rust, which are already built.
 fn objects(home: &Path) -> Result<Vec<PathBuf>> {
     let mut cargo = process::cargo();
     cargo.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
@@ -143,7 +143,7 @@ fn objects(home: &Path) -> Result<Vec<PathBuf>> {
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let executables =
         messages.filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
-    // The tier measure looks at the program as it is released.
+    // The tier measure tests the release build of the program.
     let released = home.join("build/release/galatea");
     Ok(executables.chain(released.is_file().then_some(released)).collect())
 }

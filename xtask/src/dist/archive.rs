@@ -1,4 +1,4 @@
-//! Compressed tar archives that are the same, byte for byte, whenever and by whomever they are made.
+//! Compressed tar archives whose bytes do not depend on the time or the machine.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -8,16 +8,16 @@ use tar::{Builder, EntryType, Header};
 
 use super::contents::{Content, Entry};
 
-/// When everything in a release was changed last, and how hard it is compressed.
+/// Time of the last change in a release, and the level of compression.
 #[derive(Clone, Copy)]
 pub struct Form {
     /// Seconds since 1970.
     pub time: u64,
-    /// From 0, not at all, to 9.
+    /// From 0 (none) to 9.
     pub compression: u32,
 }
 
-/// Entries in the order of their names, folders included, all of them root's. `top` is put in front of the paths.
+/// Makes an archive. Entries, with their folders, are sorted by name and belong to root. `top` precedes the paths.
 pub fn tar_gz(top: &str, entries: &[Entry], form: Form) -> Result<Vec<u8>> {
     let mut entries: Vec<&Entry> = entries.iter().collect();
     entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -42,7 +42,7 @@ pub fn tar_gz(top: &str, entries: &[Entry], form: Form) -> Result<Vec<u8>> {
     gz(&archive.into_inner()?, form)
 }
 
-/// Without a name and a time in it.
+/// Compresses without a name and a time.
 pub fn gz(bytes: &[u8], form: Form) -> Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(form.compression));
     encoder.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! What is installed, whatever the package: the program, its other names, its manual and completions.
+//! The installed files of every package: the program, its other names, its manual and completions.
 
 use std::{fs, path::Path, process::Command, sync::Arc};
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// Something that a package puts somewhere.
+/// An entry that a package installs.
 #[derive(Clone)]
 pub struct Entry {
-    /// Below the package's root, without a slash in front.
+    /// Path below the package's root, without a slash at its start.
     pub path: String,
     /// Permissions.
     pub mode: u32,
@@ -19,7 +19,7 @@ pub struct Entry {
 #[derive(Clone)]
 pub enum Content {
     File(Arc<[u8]>),
-    /// A symbolic link to this.
+    /// A symbolic link to this path.
     Link(String),
 }
 
@@ -32,7 +32,7 @@ impl Entry {
         Self { path: path.into(), mode: 0o777, content: Content::Link(to.to_owned()) }
     }
 
-    /// Bytes of its content.
+    /// Returns the size of its content in bytes.
     pub fn size(&self) -> usize {
         match &self.content {
             Content::File(bytes) => bytes.len(),
@@ -41,7 +41,7 @@ impl Entry {
     }
 }
 
-/// The names under which the program takes the command lines of those it stands in for.
+/// Other names of the program, under which it accepts the command lines of the programs it replaces.
 pub const OTHER_NAMES: [&str; 2] = ["tritonserver", "perf_analyzer"];
 
 /// Contents of every package.
@@ -49,7 +49,7 @@ pub struct Contents {
     pub program: Arc<[u8]>,
     pub licence: Arc<[u8]>,
     pub manual: Arc<[u8]>,
-    /// (path below `share`, text).
+    /// Pairs of path below `share` and text.
     completions: Vec<(&'static str, Arc<[u8]>)>,
 }
 
@@ -60,7 +60,7 @@ const SHELLS: [(&str, &str); 3] = [
 ];
 
 impl Contents {
-    /// `speaking` is the same program for this machine, which prints its own texts.
+    /// Collects the contents. `speaking` is the same program for this machine, which prints its own texts.
     pub fn gather(program: &Path, speaking: &Path) -> Result<Self> {
         let text = |words: &[&str]| printed(speaking, words);
         let completions = SHELLS
@@ -75,7 +75,7 @@ impl Contents {
         })
     }
 
-    /// The program and its names, for a folder of programs.
+    /// Returns the program and its names, for a folder of programs.
     pub fn programs(&self, folder: &str) -> Vec<Entry> {
         let names =
             OTHER_NAMES.iter().map(|name| Entry::link(format!("{folder}/{name}"), "galatea"));
@@ -84,7 +84,7 @@ impl Contents {
             .collect()
     }
 
-    /// Completions, for a folder like `usr/share`. Those of bash and fish are looked for under the command's name.
+    /// Returns the completions, for a folder like `usr/share`. Shells find those of bash and fish by the command's name.
     pub fn completions(&self, share: &str) -> Vec<Entry> {
         let file = |(path, text): &(&str, Arc<[u8]>)| {
             Entry::file(format!("{share}/{path}"), 0o644, text.clone())

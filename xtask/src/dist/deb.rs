@@ -1,4 +1,4 @@
-//! The package for Debian and what descends from it: program, manual, completions, and a systemd unit.
+//! The package for Debian and its descendants: program, manual, completions, and a systemd unit.
 
 use anyhow::{Context, Result};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::process;
 
-/// Files of the checkout and where the package puts them. The last is the administrator's to change.
+/// Files of the checkout, and their places in the package. The administrator may change the last one.
 const PLACED: [(&str, &str); 3] = [
     ("deploy/systemd/galatea.service", "usr/lib/systemd/system/galatea.service"),
     ("packaging/deb/logrotate", "etc/logrotate.d/galatea"),
@@ -18,7 +18,7 @@ const PLACED: [(&str, &str); 3] = [
 ];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
-/// Name and bytes of the package.
+/// Returns name and bytes of the package.
 pub fn make(
     contents: &Contents,
     needs: &Needs,
@@ -41,7 +41,7 @@ pub fn make(
 fn files(contents: &Contents, form: Form) -> Result<Vec<Entry>> {
     let mut files = contents.programs("usr/bin");
     files.extend(contents.completions("usr/share"));
-    // Debian's zsh looks into another folder than that of locally installed functions.
+    // Debian's zsh reads another folder than that of locally installed functions.
     for file in &mut files {
         file.path = file.path.replace("zsh/site-functions", "zsh/vendor-completions");
     }
@@ -86,7 +86,7 @@ fn control(
     Ok(entries)
 }
 
-/// The archive format of Unix: a line of fixed columns before each member, members at even places.
+/// Makes an archive of the Unix format: a line of fixed columns before each member, members at even offsets.
 fn ar(members: &[(&str, Vec<u8>)], time: u64) -> Vec<u8> {
     let mut archive = b"!<arch>\n".to_vec();
     for (name, bytes) in members {

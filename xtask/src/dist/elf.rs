@@ -1,4 +1,4 @@
-//! What a program asks of the machine it is to run on, read from the program.
+//! Reads a program's needs from its ELF file.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use object::{
     read::elf::{Dyn, FileHeader, SectionHeader},
 };
 
-/// What the dynamic linker must find.
+/// The needs for the dynamic linker.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// The newest version of glibc among the symbols it uses, (2, 28) for example.
+    /// The newest version of glibc among its symbols, such as (2, 28).
     pub glibc: (u32, u32),
-    /// The names of the shared libraries.
+    /// Names of the shared libraries.
     pub libraries: Vec<String>,
 }
 
-/// Of a 64-bit ELF file that was linked dynamically.
+/// Returns the needs of a 64-bit ELF file that is dynamically linked.
 pub fn needs(file: &[u8]) -> Result<Needs> {
     let header = FileHeader64::<Endianness>::parse(file).context("not an ELF file")?;
     let endian = header.endian()?;
@@ -47,7 +47,7 @@ pub fn needs(file: &[u8]) -> Result<Needs> {
     Ok(Needs { glibc, libraries })
 }
 
-/// Whether there is more in it than it needs to run.
+/// Returns true if the file has debug information, which it does not need to run.
 pub fn has_debug_information(file: &[u8]) -> Result<bool> {
     let header = FileHeader64::<Endianness>::parse(file).context("not an ELF file")?;
     let endian = header.endian()?;
@@ -58,7 +58,7 @@ pub fn has_debug_information(file: &[u8]) -> Result<bool> {
     }))
 }
 
-/// Fails for a program that would not start with this glibc, or needs more than it and the compiler's runtime.
+/// Fails if a program would not start with this glibc, or needs other libraries than it and the compiler's runtime.
 pub fn check(needs: &Needs, newest: (u32, u32)) -> Result<()> {
     if needs.glibc > newest {
         let ((a, b), (c, d)) = (needs.glibc, newest);
@@ -76,7 +76,7 @@ fn text(bytes: &[u8]) -> Result<String> {
     Ok(std::str::from_utf8(bytes)?.to_owned())
 }
 
-/// (2, 28) of `GLIBC_2.28`, (2, 2) of `GLIBC_2.2.5`.
+/// Reads (2, 28) from `GLIBC_2.28`, and (2, 2) from `GLIBC_2.2.5`.
 fn glibc(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.strip_prefix("GLIBC_")?.split('.');
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: the files of a release, from one command, the same bytes for the same commit.
+//! `cargo xtask dist`: makes all files of a release with one command, the same bytes for the same commit.
 
 mod archive;
 mod contents;
@@ -93,7 +93,7 @@ pub fn run(args: &[String]) -> Result<()> {
     write(&out, files)
 }
 
-/// (name, bytes) of every file but the checksums. Compressing takes the time, so all are made at once.
+/// Returns (name, bytes) of every file except the checksums. Compression is slow, so all are made in parallel.
 fn make(
     contents: &Contents,
     needs: &Needs,
@@ -118,7 +118,7 @@ fn make(
     })
 }
 
-/// A folder with `bin` and `share`, to be unpacked anywhere.
+/// Returns an archive with the folders `bin` and `share`, to unpack anywhere.
 fn archive(
     contents: &Contents,
     version: &str,
@@ -133,7 +133,7 @@ fn archive(
     Ok((format!("{name}.tar.gz"), tar_gz(&format!("{name}/"), &entries, form)?))
 }
 
-/// The files and the list of their checksums, in the form that `sha256sum --check` reads.
+/// Writes the files and the list of their checksums, in the form that `sha256sum --check` reads.
 fn write(out: &Path, mut files: Vec<(String, Vec<u8>)>) -> Result<()> {
     files.sort();
     let mut sums = String::new();

@@ -11,12 +11,12 @@ use anyhow::{Context, Result, bail};
 use super::{elf, target::Target};
 use crate::{process, setup};
 
-/// The oldest glibc a release runs with, that of Debian 10, Ubuntu 20.04 and Red Hat's 8.
+/// The oldest glibc of a release, that of Debian 10, Ubuntu 20.04 and Red Hat's 8.
 pub const GLIBC: (u32, u32) = (2, 28);
-/// What the program may measure: it is installed by people who came for something small.
+/// Largest size of the program: its users expect a small one.
 const LARGEST_BYTES: usize = 30_000_000;
 
-/// Builds it with a linker that knows that glibc's symbols, and proves by them that it will do.
+/// Builds the program with a linker that knows the symbols of that glibc, and checks its symbols afterwards.
 pub fn build(target: &Target) -> Result<PathBuf> {
     check_standard_library(target)?;
     let tools = setup::dist_tools()?.join("bin");
@@ -49,7 +49,7 @@ fn check_size(bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// A target whose standard library is not installed is said so, before minutes of building.
+/// Fails before minutes of building if the target's standard library is not installed.
 fn check_standard_library(target: &Target) -> Result<()> {
     let triple = target.triple();
     let mut rustc = Command::new("rustc");
@@ -64,7 +64,7 @@ fn check_standard_library(target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// A copy of a program without what only a debugger reads.
+/// Returns a copy of a program without its debug information.
 pub fn stripped(program: &Path, folder: &Path) -> Result<PathBuf> {
     let bytes = fs::read(program).with_context(|| program.display().to_string())?;
     if !elf::has_debug_information(&bytes)? {

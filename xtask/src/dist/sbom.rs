@@ -1,4 +1,4 @@
-//! What the program is made of, as a CycloneDX document: every crate that is compiled into it, with its licence and checksum.
+//! The program's SBOM as a CycloneDX document: every crate that is compiled into it, with its licence and checksum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::target::Target;
 use crate::process;
 
-/// The document's text; the same for the same lock file.
+/// Returns the document's text; the same for the same lock file.
 pub fn make(version: &str, target: &Target, time: u64) -> Result<Vec<u8>> {
     let platform = target.triple();
     let output = process::cargo()
@@ -27,14 +27,14 @@ pub fn make(version: &str, target: &Target, time: u64) -> Result<Vec<u8>> {
 /// Name and version of a crate.
 type Named = (String, String);
 
-/// What is known of crates beside what `cargo metadata` says.
+/// Facts about crates that `cargo metadata` does not give.
 struct Parts {
-    /// Those of the program. `cargo metadata` names more: it turns on what any crate's tests ask for.
+    /// The crates of the program. `cargo metadata` has more: it enables the features of all tests.
     compiled: BTreeSet<Named>,
     checksums: BTreeMap<Named, String>,
 }
 
-/// What the program is compiled of, a line each: `name v1.0.0 (where)`.
+/// Returns the crates that the program is compiled from. `cargo tree` prints a line for each: `name v1.0.0 (where)`.
 fn compiled(platform: &str) -> Result<BTreeSet<Named>> {
     let (ok, text) =
         process::output(process::cargo().args(["tree", "--package", "galatea"]).args([
@@ -58,7 +58,7 @@ fn stamp(time: u64) -> Result<String> {
     if ok { Ok(text.trim().to_owned()) } else { bail!("date: {text}") }
 }
 
-/// (name, version) → checksum, of a lock file.
+/// Returns the checksums in a lock file, by name and version.
 fn checksums(lock: &str) -> BTreeMap<Named, String> {
     let value = |package: &str, key: &str| {
         let start = format!("{key} = \"");
@@ -110,7 +110,7 @@ fn document(metadata: &Value, parts: &Parts, version: &str, time: &str) -> Resul
     }))
 }
 
-/// What a crate is linked with, or needs to be built; not what its tests need.
+/// Returns the crates that a crate links, or needs for its build; those of its tests are left out.
 fn linked(node: &Value) -> BTreeSet<&str> {
     let is_linked = |dependency: &&Value| {
         let kinds = dependency["dep_kinds"].as_array();
@@ -125,7 +125,7 @@ fn named(package: &Value) -> Named {
     (text("name"), text("version"))
 }
 
-/// The name of a crate in package URLs.
+/// Returns the package URL of a crate.
 fn reference(package: &Value) -> String {
     let text = |key: &str| package[key].as_str().unwrap_or_default();
     format!("pkg:cargo/{}@{}", text("name"), text("version"))
@@ -138,7 +138,7 @@ fn component(package: &Value, parts: &Parts) -> Value {
         "name": text("name"), "version": text("version"),
     });
     if let Some(licence) = package["license"].as_str() {
-        // An older way to write that either will do.
+        // A slash is the older form of `OR`.
         component["licenses"] = json!([{"expression": licence.replace('/', " OR ")}]);
     }
     if let Some(checksum) = parts.checksums.get(&named(package)) {

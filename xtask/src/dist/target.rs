@@ -1,11 +1,11 @@
-//! What a release is built for, under the names that each kind of package has for it.
+//! The platform of a release, under the names that each kind of package has for it.
 
 use anyhow::{Result, bail};
 
 /// A kind of machine with Linux and the C library of GNU.
 #[derive(Debug)]
 pub struct Target {
-    /// Of Rust, wheels and archives.
+    /// The name in Rust, wheels and archives.
     pub arch: &'static str,
     pub debian: &'static str,
 }
@@ -25,7 +25,7 @@ impl Target {
         format!("{}-unknown-linux-gnu", self.arch)
     }
 
-    /// Whether a program for it runs on this machine.
+    /// Returns true if a program for it runs on this machine.
     pub fn is_here(&self) -> bool {
         self.arch == std::env::consts::ARCH
     }

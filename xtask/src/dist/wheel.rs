@@ -1,4 +1,4 @@
-//! The package for Python: `pip install` puts the program on the path, and a module that finds it beside.
+//! The package for Python: `pip install` puts the program on the path, and next to it a module that finds it.
 
 use std::io::{Cursor, Write};
 
@@ -15,12 +15,12 @@ use super::{
 };
 use crate::process;
 
-/// The name `galatea` is another project's on the package index.
+/// On the package index the name `galatea` belongs to another project.
 const NAME: &str = "galatea_server";
-/// No wheel promises less, though the program may need less.
+/// The wheel names at least this glibc, even if the program needs an older one.
 const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
-/// Name and bytes of the wheel. Its files have no time, which is the first that the format knows.
+/// Returns name and bytes of the wheel. Its files have the first time of the format, 1980.
 pub fn make(
     contents: &Contents,
     needs: &Needs,
@@ -79,7 +79,7 @@ fn description(contents: &Contents, version: &str, tag: &str, info: &str) -> Res
     ])
 }
 
-/// Of the list of files: name, digest, size.
+/// Returns a line of the list of files: name, digest, size.
 fn line(entry: &Entry) -> String {
     let Content::File(bytes) = &entry.content else { return String::new() };
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(bytes));

@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: applies each of the faults in `tests/mutants` and says whether the test that it names notices.
+//! `cargo xtask mutants`: applies each fault in `tests/mutants` and reports whether its named test fails.
 
 mod order;
 mod patch;
@@ -18,17 +18,17 @@ use self::{
     tree::Tree,
 };
 
-/// What became of a fault.
+/// The result for a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Caught,
     Survived,
-    /// The code it changes is not there any more.
+    /// The code that it changes no longer exists.
     DoesNotApply,
     DoesNotCompile,
-    /// The compiler warns of it, so that nobody would have made the mistake.
+    /// The compiler warns about it, so nobody would make the mistake.
     Warns,
-    /// The named test fails without the fault, or is not there.
+    /// The named test fails without the fault, or does not exist.
     TestFails,
 }
 
@@ -45,8 +45,8 @@ impl Verdict {
     }
 }
 
-/// `[--check] [NAME...]`: faults whose file name, crate or tier contains one of the names, all by default. `--check` only
-/// looks whether each patch applies.
+/// `[--check] [NAME...]`: runs the faults whose file name, crate or tier contains one of the names, by default all. `--check`
+/// only checks that each patch applies.
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn run(args: &[String]) -> Result<()> {
     let is_check = args.iter().any(|arg| arg == "--check");
@@ -89,7 +89,7 @@ fn check(tree: &Tree, patches: &[Patch]) -> Result<()> {
     }
 }
 
-/// The named tests that pass without a fault. Those of a crate run together.
+/// Returns the named tests that pass without a fault. Those of a crate run together.
 fn good_tests(tree: &Tree, patches: &[Patch]) -> Result<BTreeSet<NamedTest>> {
     let mut groups = BTreeMap::<_, BTreeSet<NamedTest>>::new();
     for test in patches.iter().map(|patch| &patch.caught_by) {

@@ -1,4 +1,4 @@
-//! The files of `tests/mutants`: a fault each, with the test that notices it.
+//! The files of `tests/mutants`: each has a fault, and the test that detects it.
 
 use std::{fmt, fs, path::PathBuf};
 
@@ -6,16 +6,16 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// A fault as its file describes it.
+/// A fault, read from its file.
 #[derive(Clone, Debug)]
 pub struct Patch {
-    /// Of the file, without the ending.
+    /// Name of the file, without its ending.
     pub name: String,
     pub path: PathBuf,
-    /// The cheapest tier of the suite that notices it.
+    /// The cheapest tier of the suite that detects it.
     pub tier: String,
     pub caught_by: NamedTest,
-    /// The file it changes, from the root of the checkout.
+    /// The file that it changes, from the root of the checkout.
     pub changes: PathBuf,
 }
 
@@ -24,11 +24,11 @@ pub struct Patch {
 pub enum NamedTest {
     Rust {
         package: String,
-        /// With so many of its modules that no other test of the package is meant.
+        /// Path with enough modules to select only this test of the package.
         path: String,
     },
     Python {
-        /// As pytest takes it: `FILE::TEST`.
+        /// The test in pytest's form: `FILE::TEST`.
         node: String,
     },
 }
@@ -53,7 +53,7 @@ pub fn folder() -> PathBuf {
     process::root().join("tests/mutants")
 }
 
-/// All faults, in the order of their names.
+/// Returns all faults, in the order of their names.
 pub fn all() -> Result<Vec<Patch>> {
     let folder = folder();
     let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
@@ -72,7 +72,7 @@ fn read(path: PathBuf) -> Result<Patch> {
     parse(&text, name, path.clone()).with_context(|| path.display().to_string())
 }
 
-/// The lines before `---` are the description, which `git apply` passes over.
+/// Parses a patch. The lines before `---` are the description, which `git apply` ignores.
 fn parse(text: &str, name: String, path: PathBuf) -> Result<Patch> {
     let field = |field: &str| {
         let mut head = text.lines().take_while(|line| !line.starts_with("--- "));

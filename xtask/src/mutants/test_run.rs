@@ -1,4 +1,4 @@
-//! Building and running the tests that a fault names, and no others.
+//! Builds and runs only the tests that a fault names.
 
 use std::{path::PathBuf, process::Command};
 
@@ -10,18 +10,18 @@ use super::{
 };
 use crate::{demo::SHARED_GRAPH, process, setup};
 
-/// Seconds after which a test that hangs counts as one that failed. A fault may well be a wake-up that is lost.
+/// Seconds after which a test that hangs counts as failed. The fault may be a lost wake-up.
 const LIMIT: &str = "300";
 const PROGRAM: &str = "galatea";
 
-/// What came of building and running some tests.
+/// The outcome of building and running some tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
     Failed,
     DoesNotCompile,
     Warns,
-    /// None of this name ran.
+    /// No test of this name ran.
     NoTest,
 }
 
@@ -38,7 +38,7 @@ impl Outcome {
 }
 
 impl Tree {
-    /// Builds a target and runs tests that are in it.
+    /// Builds a target and runs tests in it.
     pub fn run(&self, target: &Target, tests: &[&NamedTest]) -> Result<Outcome> {
         let selected = target.arguments();
         let built = match target {
@@ -98,7 +98,7 @@ impl Tree {
         command
     }
 
-    /// As `cargo xtask test` runs them, in the copy of the tree.
+    /// Returns a pytest command like that of `cargo xtask test`, for the copy of the tree.
     fn pytest(&self, tests: &[&NamedTest]) -> Result<Command> {
         let mut command = self.command("timeout", "tests/python");
         command
@@ -114,8 +114,8 @@ impl Tree {
 }
 
 impl Target {
-    /// The program goes with each package: its crates are then built with the features that they have in the program, and
-    /// once for all.
+    /// Returns the arguments that select the target. The program goes with each package, so that its crates get the program's
+    /// features and are built once for all.
     fn arguments(&self) -> Vec<String> {
         let (package, target) = match self {
             Self::Program => return Vec::new(),

@@ -1,4 +1,4 @@
-//! A copy of the checkout in which faults are applied, with a folder of its own for what is built there.
+//! A copy of the checkout in which faults are applied, with its own build folder.
 
 use std::{
     fmt, fs,
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use super::patch::{NamedTest, Patch};
 use crate::{crates::Crates, process};
 
-/// The copy. One run uses it at a time.
+/// The copy. Only one run uses it at a time.
 pub struct Tree {
     root: PathBuf,
     pub build: PathBuf,
@@ -22,7 +22,7 @@ pub struct Tree {
 /// Cargo's target that holds a test, so that no other one is built.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// Tests beside the code of a package.
+    /// Tests in the source files of a package.
     Unit { package: String, is_program: bool },
     /// A file or folder of `tests`.
     Integration { package: String, name: String },
@@ -40,7 +40,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// A fault that is in the tree until this is dropped.
+/// A fault that is in the tree until this value is dropped.
 pub struct Applied<'a> {
     tree: &'a Tree,
     patch: &'a Patch,
@@ -55,7 +55,7 @@ impl Drop for Applied<'_> {
 }
 
 impl Tree {
-    /// Brings the copy to the state of the checkout, changes that are not committed included; new files must be known to git.
+    /// Updates the copy to the state of the checkout, with uncommitted changes. New files must be known to git.
     pub fn prepare() -> Result<Self> {
         let home = process::root().join("target/mutants");
         let root = home.join("tree");
@@ -71,7 +71,7 @@ impl Tree {
             let path = root.to_string_lossy();
             git(&process::root(), &["worktree", "add", "--quiet", "--detach", &path, &commit])?;
         }
-        // What the setup has fetched is needed, and too much to fetch twice.
+        // The files of the setup are needed, and too large to fetch twice.
         let (peers, link) = (process::root().join("target/peers"), root.join("target/peers"));
         fs::create_dir_all(root.join("target"))?;
         if fs::symlink_metadata(&link).is_err() {
@@ -80,7 +80,7 @@ impl Tree {
         Ok(Self { root, build: home.join("build"), crates: Crates::read()? })
     }
 
-    /// A command that runs in the copy.
+    /// Returns a command that runs in the copy.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>, folder: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.root.join(folder)).env("CARGO_TARGET_DIR", &self.build);
@@ -104,7 +104,7 @@ impl Tree {
         git.output().is_ok_and(|output| output.status.success())
     }
 
-    /// Finds the target by looking for the function of the test in the files of its package.
+    /// Finds the target: searches the files of the package for the test's function.
     pub fn target_of(&self, test: &NamedTest) -> Result<Target> {
         let NamedTest::Rust { package, path } = test else { return Ok(Target::Program) };
         let folder = self.root.join(self.crates.folder(package)?);
@@ -134,7 +134,7 @@ fn git(folder: &Path, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Whether a file, or one in a folder, defines a function of this name, by itself or through a macro that is given the name.
+/// Returns true if a file, or one in a folder, defines this function, directly or through a macro that gets the name.
 fn has_function(path: &Path, name: &str) -> Result<bool> {
     if path.is_dir() {
         for entry in fs::read_dir(path)? {

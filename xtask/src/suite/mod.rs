@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the suite, in three tiers.
 //!
-//! The tier *commit* needs only our server and proves every change. The tier *peers* asks what is not ours: the real
-//! Triton, browsers, other languages. The tier *measure* looks at times; it prints a trend and gates nothing.
+//! The tier *commit* needs only this server and tests every change. The tier *peers* needs other programs: Triton, browsers,
+//! other languages. The tier *measure* measures times; it prints a trend and fails nothing.
 
 mod checks;
 mod only;
@@ -22,7 +22,7 @@ use crate::{
 pub use self::checks::{advisories, deny};
 use self::options::{Options, What};
 
-/// Runs the tiers that the arguments name, or one test.
+/// Runs the tiers in the arguments, or one test.
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn run(args: &[String]) -> Result<()> {
     let started = Instant::now();
@@ -54,7 +54,7 @@ fn tier_tests(tier: Tier, pytest: &[String]) -> Result<()> {
     }
 }
 
-/// The tests in Rust are compiled while those in Python, which mostly wait for servers, run.
+/// Runs the tier. Rust tests are compiled while Python tests run, which mostly wait for servers.
 fn commit(pytest: &[String]) -> Result<()> {
     let galatea = timed("setup and build", || prepare(Tier::Commit, demo::build))?;
     thread::scope(|scope| {
@@ -69,9 +69,9 @@ fn commit(pytest: &[String]) -> Result<()> {
     })
 }
 
-/// The program under test, with everything that the tests of a tier need.
+/// Returns the program under test, and prepares everything that the tests of a tier need.
 fn prepare(tier: Tier, build: fn() -> Result<PathBuf>) -> Result<PathBuf> {
-    // Packages are waited for while the program is compiled.
+    // The packages are fetched while the program is compiled.
     let galatea = thread::scope(|scope| {
         let setup = scope.spawn(|| setup::for_tier(tier));
         let galatea = build();
@@ -83,7 +83,7 @@ fn prepare(tier: Tier, build: fn() -> Result<PathBuf>) -> Result<PathBuf> {
     Ok(galatea)
 }
 
-/// Tells both failures where there are two.
+/// Reports both failures, if there are two.
 fn both(first: Result<()>, second: Result<()>) -> Result<()> {
     match (first, second) {
         (Err(first), Err(second)) => bail!("{first:#}; {second:#}"),

@@ -1,4 +1,4 @@
-//! `cargo xtask test --only NAME`: one test in Rust or Python, with nothing built or fetched that it does not need.
+//! `cargo xtask test --only NAME`: runs one test in Rust or Python, and builds and fetches only what it needs.
 
 use std::{
     fs,
@@ -10,21 +10,21 @@ use anyhow::{Context, Result, bail};
 use super::{python, rust};
 use crate::{demo, process, setup};
 
-/// A place where tests of a name are defined.
+/// A place that defines tests with the given name.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     Rust(rust::Target),
-    /// A file of tests/python.
+    /// A file of `tests/python`.
     File(String),
 }
 
-/// Runs every test of that name, wherever it is defined.
+/// Runs every test with that name, wherever it is defined.
 pub fn run(name: &str, args: &[String]) -> Result<()> {
     let (file, function) = match name.split_once("::") {
         Some((file, function)) if file.ends_with(".py") => (Some(file), function),
         _ => (None, name.rsplit("::").next().unwrap_or(name)),
     };
-    // pytest writes the parameters of a test behind its name.
+    // pytest writes the parameters of a test after its name.
     let bare = function.split('[').next().unwrap_or(function);
     let mut places = places(&process::root(), bare)?;
     if let Some(file) = file {
@@ -51,7 +51,7 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A text in the tests, and the part of the setup that it uses.
+/// Texts in the tests, and the part of the setup that each needs.
 const USES: [(&str, &str); 24] = [
     ("EXAMPLES", "models"),
     ("has_libtorch", "libtorch"),
@@ -82,7 +82,7 @@ const USES: [(&str, &str); 24] = [
 /// Files that every test imports: they name parts that most tests do not use.
 const COMMON: [&str; 3] = ["conftest", "repositories", "servers"];
 
-/// The parts of the setup that a file of tests uses, itself or through the files that it imports.
+/// Returns the parts of the setup that a file of tests uses, itself or through its imports.
 fn parts_of(folder: &Path, file: &str) -> Result<Vec<String>> {
     let mut parts = vec!["clients".to_owned()];
     let (mut open, mut seen) = (vec![file.trim_end_matches(".py").to_owned()], Vec::new());
@@ -102,7 +102,7 @@ fn parts_of(folder: &Path, file: &str) -> Result<Vec<String>> {
     Ok(parts)
 }
 
-/// The module that a line of Python imports, if it does.
+/// Returns the module that a line of Python imports, if any.
 fn imported(line: &str) -> Option<String> {
     let rest = line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?;
     rest.split_whitespace().next().map(str::to_owned)
@@ -135,7 +135,7 @@ fn defines(file: &Path, text: &str) -> Result<bool> {
     Ok(fs::read_to_string(file).with_context(|| file.display().to_string())?.contains(text))
 }
 
-/// All files in Rust and Python below a folder.
+/// Returns all files in Rust and Python below a folder.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     let (mut found, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {
@@ -152,7 +152,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The program of tests that a file in Rust is compiled into.
+/// Returns the test program into which a Rust file is compiled.
 fn target_of(file: &Path) -> Result<rust::Target> {
     let folder = file
         .ancestors()

@@ -1,4 +1,4 @@
-//! The tests in Python: those of the worker alone, and those that look at the built server from outside.
+//! Runs the tests in Python: those of the worker alone, and those of the built server from outside.
 
 use std::{path::Path, process::Command, thread};
 
@@ -9,10 +9,10 @@ use crate::{
     setup::{self, Tier},
 };
 
-/// pytest's exit status where no test fits.
+/// pytest's exit status if no test matches.
 const NO_TESTS: i32 = 5;
 
-/// The worker's own tests, in each Python that the setup prepared, all at once.
+/// Runs the worker's own tests, in each Python of the setup, all at once.
 pub fn worker() -> Result<()> {
     let folders = setup::python_folders()?;
     let results: Vec<(bool, String)> = thread::scope(|scope| {
@@ -47,7 +47,7 @@ fn version(folder: &Path) -> &str {
     folder.file_name().and_then(|name| name.to_str()).unwrap_or("?")
 }
 
-/// The tests of a tier, in several processes: most of the time they wait for servers.
+/// Runs the tests of a tier in several processes: most of the time they wait for servers.
 pub fn tier(galatea: &Path, tier: Tier, args: &[String]) -> Result<()> {
     let processes = thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 6));
     let options =
@@ -55,7 +55,7 @@ pub fn tier(galatea: &Path, tier: Tier, args: &[String]) -> Result<()> {
     require_tests(run(galatea, tier, &options, args)?, args)
 }
 
-/// The tests that look at times, one after another. One that fails is told and fails nothing.
+/// Runs the tests that measure times, one after another. A failure is reported, but fails nothing.
 pub fn measure(galatea: &Path, args: &[String]) -> Result<()> {
     let options = ["--numprocesses=0".into(), "--durations=0".into(), "--tb=short".into()];
     match run(galatea, Tier::Measure, &options, args)? {
@@ -67,7 +67,7 @@ pub fn measure(galatea: &Path, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The tests of a file whose names contain `name`, of every tier.
+/// Runs the tests of a file whose names contain `name`, of every tier.
 pub fn one(galatea: &Path, file: &str, name: &str, args: &[String]) -> Result<()> {
     let mut pytest = pytest(galatea);
     pytest.args(["--numprocesses=0", file, "-k", name]).args(args);

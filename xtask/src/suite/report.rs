@@ -1,6 +1,6 @@
-//! `cargo xtask suite-report`: measures what the suite costs and how often it fails, and prints one table.
+//! `cargo xtask suite-report`: measures the cost of the suite and its failure rate, and prints one table.
 //!
-//! Each part is measured on request and kept in `target/suite-report`; the table shows all that was measured there.
+//! Each part is measured on request and stored in `target/suite-report`; the table shows everything stored there.
 
 use std::{
     collections::BTreeMap,
@@ -27,9 +27,9 @@ usage: cargo xtask suite-report [PART...]
 
 Without a part: the table of what was measured so far, with starts of servers, coverage and seeded faults.";
 
-/// Beside runs that are to be disturbed, so many loops that do nothing but compute.
+/// Number of loops that only compute, next to runs under load.
 const BUSY_LOOPS: usize = 2;
-/// Ticks of a second in /proc, on every Linux that we run on.
+/// Ticks per second in /proc, on every supported Linux.
 const TICKS: f64 = 100.0;
 
 pub fn run(args: &[String]) -> Result<()> {
@@ -48,12 +48,12 @@ pub fn run(args: &[String]) -> Result<()> {
     report.print()
 }
 
-/// The folder with everything that was measured.
+/// The folder of all measurements.
 struct Report {
     folder: PathBuf,
 }
 
-/// Seconds and seconds of CPU of one command.
+/// Seconds and CPU seconds of one command.
 struct Cost {
     succeeded: bool,
     wall: f64,
@@ -105,7 +105,7 @@ impl Report {
         )
     }
 
-    /// Adds to the runs that were made before: they may take more hours than one evening has.
+    /// Adds to earlier runs: together they may take more hours than one evening.
     fn runs(&self, name: &str, number: usize, loops: usize) -> Result<()> {
         let mut kept = self.kept(name).unwrap_or_else(|| json!([]));
         let runs = kept.as_array_mut().context("the file of runs holds no list; delete it")?;
@@ -126,7 +126,7 @@ impl Report {
         Ok(())
     }
 
-    /// A clean clone of what is committed, with the folder `shared` beside it where there is one.
+    /// Makes a clean clone of the committed state, with the folder `shared` next to it if there is one.
     fn clone_checkout(&self) -> Result<PathBuf> {
         let place = self.folder.join("clean");
         let _ = fs::remove_dir_all(&place);
@@ -224,7 +224,7 @@ fn measured(command: &mut Command) -> Result<Cost> {
     })
 }
 
-/// Seconds of CPU, user and system, of all children that were waited for.
+/// Returns the CPU seconds, user and system, of all children that have ended.
 fn children_cpu() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat names no program")?;
@@ -253,13 +253,13 @@ fn runs_text(runs: &Value) -> String {
     format!("{} of {} failed{at}; seconds {}", failed.len(), runs.len(), seconds.join(", "))
 }
 
-/// The commit that is checked out, shortened.
+/// Returns the short name of the checked-out commit.
 fn commit() -> Result<String> {
     let (_, text) = process::output(Command::new("git").args(["describe", "--always", "--dirty"]))?;
     Ok(text.trim().into())
 }
 
-/// Lines that the tier commit runs, and the crates of which all tiers together run more than a point more.
+/// Returns the coverage of the tier commit, and the crates for which all tiers together add more than a point.
 fn coverage_text(folder: &Path) -> String {
     let percents = |name| {
         let Value::Object(crates) = read_json(&folder.join(name))?["crates"].take() else {

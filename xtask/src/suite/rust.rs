@@ -1,4 +1,4 @@
-//! The tests in Rust, by cargo-nextest where it is installed.
+//! Runs the tests in Rust, with cargo-nextest if it is installed.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{demo::SHARED_GRAPH, process, setup};
 
-/// cargo with a Python that has numpy, which the Python backend's own tests want.
+/// Returns cargo with a Python that has numpy, which the Python backend's own tests need.
 fn cargo() -> Command {
     let mut cargo = process::cargo();
     cargo.env("GALATEA_TEST_PYTHON", setup::python());
@@ -17,10 +17,10 @@ fn has_nextest() -> bool {
     process::output(process::cargo().args(["nextest", "--version"])).is_ok_and(|(ok, _)| ok)
 }
 
-/// All tests of the workspace; all that fail are told, not only the first.
+/// Runs all tests of the workspace, and reports all failures, not only the first.
 pub fn workspace() -> Result<()> {
     if has_nextest() {
-        // Examples are compiled by clippy alone.
+        // Only clippy compiles the examples.
         let tests =
             ["nextest", "run", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
         process::run(cargo().args(tests).args(SHARED_GRAPH))?;
@@ -31,19 +31,19 @@ pub fn workspace() -> Result<()> {
     process::run(cargo().args(["test", "--workspace", "--quiet"]).args(SHARED_GRAPH))
 }
 
-/// A program of tests that cargo compiles.
+/// A test program that cargo compiles.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
     pub package: String,
-    /// Of the folder `tests`; None: the tests that lie in the sources.
+    /// Name in the folder `tests`; `None`: the tests in the sources.
     pub test: Option<String>,
-    /// The package has a library, whose sources have the tests, and no program of its own.
+    /// The package has a library, whose sources have the tests, and no program.
     pub has_library: bool,
 }
 
 impl Target {
-    /// What selects it for cargo. The program is named beside it, because dependencies have the features that it asks for, and
-    /// would be compiled anew for a crate alone.
+    /// Returns cargo's arguments for the target. The program is named too: dependencies have the features that it needs, and
+    /// would be compiled again for a crate alone.
     fn arguments(&self) -> Vec<&str> {
         let mut arguments = vec!["--package", &self.package];
         match &self.test {
@@ -58,7 +58,7 @@ impl Target {
     }
 }
 
-/// The tests of one target whose names contain `name`.
+/// Runs the tests of one target whose names contain `name`.
 pub fn one(target: &Target, name: &str) -> Result<()> {
     if has_nextest() {
         let expression = format!("test(/(^|::){name}/)");

@@ -1,14 +1,14 @@
-//! What ARCHITECTURE.md says is deliberately absent from a crate is absent from its sources.
+//! Features that ARCHITECTURE.md calls deliberately absent from a crate are absent from its sources.
 
 use super::source::{SourceFile, Workspace};
 
-/// What it is, and how it shows in the code.
+/// The name of a feature, and its tokens in the code.
 type Absence = (&'static str, &'static [&'static str]);
 
 const FILES: Absence = ("files", &["fs"]);
 const SOCKETS: Absence = ("sockets", &["net"]);
 const CLOCKS: Absence = ("clocks", &["now"]);
-/// Rules there depend on time, and tests own the clock that tells it: see `docs/adr/0035-clocks-that-tests-own.md`.
+/// Rules there depend on time, and tests own the clock: see `docs/adr/0035-clocks-that-tests-own.md`.
 const SYSTEM_CLOCK: Absence =
     ("the system's clock (take a `Clock`)", &["Instant", ":", ":", "now"]);
 const ELAPSED: Absence = ("the system's clock (take `Clock::since`)", &[".", "elapsed"]);
@@ -17,7 +17,7 @@ const ASYNC_RUNTIMES: Absence = ("an async runtime", &["tokio", ":", ":", "runti
 const PRINTING: Absence = ("printing", &["println", "!"]);
 const EXITING: Absence = ("exiting", &["process", ":", ":", "exit"]);
 
-/// Crates, and what they do without, tests excepted.
+/// Crates, and the features that they lack, except in tests.
 const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/shared/types", &[FILES, SOCKETS]),
     ("crates/shared/command-line", &[PRINTING, EXITING]),
@@ -44,7 +44,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     files.flat_map(file_faults).collect()
 }
 
-/// What other crates' tests are helped with (`src/testing`, a feature) is not part of the program either.
+/// Returns true for tests. Helpers for other crates' tests (`src/testing`, a feature) count as tests too.
 pub fn is_test(workspace: &Workspace, file: &SourceFile) -> bool {
     file.path.contains("/tests/")
         || file.path.contains("/src/testing/")

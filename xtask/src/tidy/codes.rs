@@ -1,5 +1,5 @@
-//! No code of a list that a reader does not have, such as two letters, a hyphen and a number: the sentence it stands
-//! for belongs there. `docs/compat.md` may name its rows so.
+//! Refuses codes of a list that a reader does not have, such as two letters, a hyphen and a number: the text belongs there
+//! instead. `docs/compat.md` may name its rows so.
 
 use super::source::{SourceFile, Workspace};
 
@@ -22,8 +22,8 @@ fn file_faults(file: &SourceFile) -> Vec<String> {
     numbered.filter_map(fault).collect()
 }
 
-/// The first code in a line: one or two capital letters, a hyphen, two or three digits, and nothing that continues
-/// a word on either side.
+/// Returns the first code in a line: one or two capital letters, a hyphen, two or three digits. No part of a word precedes or
+/// follows it.
 fn code_in(line: &str) -> Option<&str> {
     line.match_indices('-').find_map(|(hyphen, _)| code_around(line, hyphen))
 }

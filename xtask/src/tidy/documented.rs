@@ -2,7 +2,7 @@
 
 use super::source::Workspace;
 
-/// What a root must have among its attributes.
+/// Tokens that the root of each library must have.
 const LINT: [&str; 4] = ["#", "!", "warn", "missing_docs"];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {

@@ -1,9 +1,9 @@
-//! The environment of the process is read in the program and the library that it serves with; other code receives
-//! variables as arguments.
+//! Only the program, its server library and the tasks read the environment of the process; other code receives variables as
+//! arguments.
 
 use super::source::{SourceFile, Workspace};
 
-/// The program, the library that it serves with, and the tasks.
+/// The program, its server library, and the tasks.
 const READERS: [&str; 3] = ["crates/program/server", "crates/program/serve", "xtask"];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {

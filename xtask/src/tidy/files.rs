@@ -1,4 +1,4 @@
-//! Files stay short enough to read, and no test is switched off.
+//! Files are short enough to read, and no test is switched off.
 
 use super::source::{SourceFile, Workspace};
 

@@ -1,4 +1,4 @@
-//! One layout for modules with children, `foo/mod.rs` (of a test program `foo/main.rs`), and one for their tests,
+//! Modules with children have one layout, `foo/mod.rs` (in a test program `foo/main.rs`), and their tests another,
 //! `foo/tests.rs`.
 
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// Cargo finds a program of `tests` or `examples` in a folder by its `main.rs`.
+/// Returns the folder's main file. Cargo finds a program of `tests` or `examples` in a folder by its `main.rs`.
 fn inside(stem: &str) -> String {
     let is_program = ["tests", "examples"]
         .iter()

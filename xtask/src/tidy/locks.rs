@@ -1,8 +1,8 @@
-//! Locks are taken through `LockExt` and its kin of `galatea-types`, which decide once what a panic of a holder means.
+//! Locks are taken through `LockExt` and similar traits of `galatea-types`, which handle a holder's panic in one place.
 
 use super::source::{SourceFile, Workspace};
 
-/// Where the decision stands.
+/// The file with that decision.
 const HOME: &str = "crates/shared/types/src/lock.rs";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::process;
 
-/// Each group of crates, which is a folder below `crates`, with the other groups that its crates may use. Within a group
-/// cargo keeps the crates from using each other in a circle.
+/// The groups of crates, which are the folders below `crates`. Each has the other groups that its crates may use. Within a
+/// group cargo prevents circles.
 const GROUPS: [(&str, &[&str]); 8] = [
     ("shared", &[]),
     ("platform", &["shared"]),
@@ -19,20 +19,20 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("perf", &["shared", "platform"]),
     ("program", &["shared", "platform", "core", "backends", "repositories", "front", "perf"]),
 ];
-/// Crates that only the group `program` names. The first of them stands for every backend.
+/// Crates that only the group `program` names. The first one is the prefix of every backend.
 const NAMED_BY_PROGRAM: [&str; 3] = ["galatea-backend-", "galatea-http", "galatea-grpc"];
 const PROGRAM: &str = "program";
-/// Libraries that speak HTTP, and the crates that may use them.
+/// Libraries for HTTP, and the crates that may use them.
 const HTTP_LIBRARIES: [&str; 4] = ["hyper", "hyper-util", "tonic", "h2"];
 const HTTP_USERS: [&str; 3] = ["galatea-client", "galatea-grpc", "galatea-web-client"];
-/// The one crate of the server that opens sockets with tokio.
+/// The only crate of the server that opens sockets with tokio.
 const SOCKETS: &str = "galatea-frontend";
 const SOCKET_FEATURE: &str = "net";
 /// A crate that only tests use.
 const FOR_TESTS: &str = "galatea-test-support";
 const FORBIDDEN: [&str; 3] = ["axum", "ort", "tch"];
 
-/// What cargo reads in the manifests; needs no network and no lock file.
+/// Returns the manifests as cargo reads them; needs no network and no lock file.
 pub fn metadata() -> Result<Value> {
     let args = ["metadata", "--offline", "--no-deps", "--format-version", "1"];
     let out = process::cargo().args(args).output().context("cannot start cargo metadata")?;

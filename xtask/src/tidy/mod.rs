@@ -3,6 +3,7 @@
 mod absent;
 mod circles;
 mod codes;
+mod comments;
 mod documented;
 mod environment;
 mod files;
@@ -10,27 +11,33 @@ mod folders;
 mod locks;
 mod manifests;
 mod module_lines;
+mod pages;
 mod platforms;
 mod prepared;
 mod private_fields;
+mod questions;
+mod ratchet;
 mod source;
 mod threats;
 mod time;
+mod tuples;
+mod type_names;
 mod unsafe_code;
 
 use anyhow::{Result, bail};
 
 use self::source::Workspace;
 
-/// Prints that all is well, or fails with every fault there is, a line each. `--record-time` lowers the counts of the rule
-/// about time to what there is today.
+/// Prints success, or fails with all faults, one per line. `--record` lowers the allowed counts to those of today.
 pub fn run(args: &[String]) -> Result<()> {
     match args {
         [] => check(),
-        [option] if option == "--record-time" => {
-            time::record(&Workspace::read(&manifests::metadata()?)?)
+        [option] if option == "--record" => {
+            let workspace = Workspace::read(&manifests::metadata()?)?;
+            let records = [time::record, comments::record, pages::record, tuples::record];
+            records.iter().try_for_each(|record| record(&workspace))
         }
-        _ => bail!("tidy knows no option but --record-time"),
+        _ => bail!("tidy knows no option but --record"),
     }
 }
 
@@ -46,7 +53,7 @@ fn check() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 15] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 20] = [
         files::faults,
         codes::faults,
         private_fields::faults,
@@ -62,6 +69,11 @@ fn faults() -> Result<Vec<String>> {
         platforms::faults,
         threats::faults,
         time::faults,
+        questions::faults,
+        tuples::faults,
+        comments::faults,
+        pages::faults,
+        type_names::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

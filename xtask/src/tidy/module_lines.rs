@@ -1,4 +1,4 @@
-//! Every file opens with a line that says why it exists.
+//! Every file begins with a line about its purpose.
 
 use super::source::Workspace;
 
@@ -11,7 +11,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     rust.chain(python.map(|file| format!("{}: opens without a docstring", file.path))).collect()
 }
 
-/// Whether it lies in a version folder of a model repository: users' models open as they like.
+/// Returns true for a file in a version folder of a model repository: users' models may begin with anything.
 fn is_model(path: &str) -> bool {
     path.split('/').any(|folder| folder.chars().all(|c| c.is_ascii_digit()))
 }

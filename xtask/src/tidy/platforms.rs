@@ -1,15 +1,15 @@
-//! Code that one operating system alone has stands in `crates/platform`, so that every other crate compiles on others.
+//! Code for one operating system is only in `crates/platform`, so that every other crate compiles on others.
 
 use super::{
     absent,
     source::{SourceFile, Workspace},
 };
 
-/// Crates that may know the operating system. `worker` is a protocol between processes over descriptors that Linux alone
-/// has: sealed memory, sockets for packets, processes as descriptors.
+/// Crates that may depend on the operating system. `worker` is a protocol between processes with descriptors that only Linux has:
+/// sealed memory, sockets for packets, processes as descriptors.
 const HOMES: [&str; 2] = ["crates/platform/", "crates/backends/worker"];
 
-/// Words of code that name the system, and calls of rustix that other systems lack.
+/// Tokens that name the system, and calls of rustix that other systems lack.
 const WORDS: [&[&str]; 14] = [
     &["target_os"],
     &["os", ":", ":", "linux"],
@@ -27,7 +27,7 @@ const WORDS: [&[&str]; 14] = [
     &["accept4"],
 ];
 
-/// How texts begin that are paths of Linux.
+/// Prefixes of texts that are paths of Linux.
 const PATHS: [&str; 2] = ["\"/proc/", "\"/sys/"];
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {

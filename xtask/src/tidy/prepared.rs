@@ -1,10 +1,10 @@
-//! A prepared request was checked: only the engine's check makes one, and tests that stand in for it.
+//! Only the engine's check makes a prepared request, and so do tests that replace the check.
 
 use super::source::{SourceFile, Workspace};
 
 const CONSTRUCTOR: &str = "assume_checked";
-/// Where the constructor is, where it belongs, where tests get it from, and where a request arrives that the engine of
-/// another process checked.
+/// The constructor's file, the engine's check, the source for tests, and the receiver of requests that the engine of another
+/// process checked.
 const ALLOWED: &[&str] = &[
     "crates/shared/types/src/prepared.rs",
     "crates/core/engine/src/prepare/",

@@ -1,5 +1,5 @@
-//! A checked configuration is built by its checker alone and cannot be changed: `ModelConfig` has no public fields, and
-//! parts of it that have some cannot be built outside their crate (`#[non_exhaustive]`).
+//! Only its checker builds a checked configuration, and nothing can change it: `ModelConfig` has no public fields, and parts
+//! with public fields cannot be built outside their crate (`#[non_exhaustive]`).
 
 use syn::{Fields, Item, ItemStruct, Visibility};
 
@@ -26,7 +26,7 @@ fn file_faults(file: &SourceFile) -> Vec<String> {
         .collect()
 }
 
-/// Whether only its own crate can build it.
+/// Returns true if only its own crate can build it.
 fn is_sealed(item: &ItemStruct) -> bool {
     item.attrs.iter().any(|attribute| attribute.path().is_ident("non_exhaustive"))
 }

@@ -1,4 +1,4 @@
-//! The source files that the rules look at, and which crate each belongs to.
+//! The source files that the rules check, and the crate of each.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::process;
 
-/// Where sources and documents are looked for, below the root of the checkout.
+/// Folders and files to search for sources and documents, below the root of the checkout.
 const TOPS: [&str; 8] =
     ["crates", "xtask", "tests", "examples", "fuzz", "docs", "README.md", "ARCHITECTURE.md"];
 const EXTENSIONS: [&str; 8] = ["rs", "py", "cpp", "h", "proto", "toml", "yaml", "md"];
@@ -21,11 +21,11 @@ pub struct Workspace {
     pub files: Vec<SourceFile>,
 }
 
-/// One file, read.
+/// A file and its text.
 pub struct SourceFile {
-    /// From the root of the checkout, with `/`.
+    /// Path from the root of the checkout, with `/`.
     pub path: String,
-    /// Folder of its crate, or its first folder where it belongs to none.
+    /// Folder of its crate, or its first folder if it belongs to none.
     pub krate: String,
     pub text: String,
 }
@@ -47,7 +47,7 @@ impl Workspace {
         Ok(Self { files: paths.into_iter().map(read).collect::<Result<_>>()? })
     }
 
-    /// Whether the module that declares this file does so for tests alone.
+    /// Returns true if the module that declares this file does so only for tests.
     pub fn is_test_module(&self, file: &SourceFile) -> bool {
         let Some((folder, name)) = file.path.rsplit_once('/') else { return false };
         let declared = format!("#[cfg(test)]\nmod {};", name.trim_end_matches(".rs"));
@@ -56,35 +56,35 @@ impl Workspace {
         parents.any(|parent| parent.text.contains(&declared))
     }
 
-    /// Rust files of crates, tests and examples of theirs included, generated ones not.
+    /// Returns the Rust files of crates, with tests and examples, without generated ones.
     pub fn rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.path.ends_with(".rs") && !file.is_generated())
     }
 }
 
 impl SourceFile {
-    /// Whether it is compiled into its crate: not a test, an example or a benchmark in a file of its own.
+    /// Returns true if it is compiled into its crate: it is not a test, an example or a benchmark.
     pub fn is_in_src(&self) -> bool {
         self.path.strip_prefix(&self.krate).is_some_and(|rest| rest.starts_with("/src/"))
     }
 
-    /// Whether a program wrote it.
+    /// Returns true if a program wrote it.
     pub fn is_generated(&self) -> bool {
         self.path.contains("/generated/")
     }
 
-    /// Whether the words stand in the code one after another, comments and strings not counted. A word is an
-    /// identifier or a single punctuation character.
+    /// Returns true if the words follow each other in the code, outside of comments and strings. A word is an identifier or a
+    /// single punctuation character.
     pub fn has_tokens(&self, words: &[&str]) -> bool {
         has_tokens(&self.text, words)
     }
 
-    /// [`SourceFile::has_tokens`] before the tests at the end of the file.
+    /// Like [`SourceFile::has_tokens`], but only before the tests at the end of the file.
     pub fn has_tokens_outside_tests(&self, words: &[&str]) -> bool {
         has_tokens(self.before_tests(), words)
     }
 
-    /// The text before the tests at the end of the file.
+    /// Returns the text before the tests at the end of the file.
     pub fn before_tests(&self) -> &str {
         let tests = self.text.find("\n#[cfg(test)]\nmod tests {");
         tests.map_or(&self.text, |tests| &self.text[..tests])
@@ -110,7 +110,7 @@ fn flatten(tokens: TokenStream, out: &mut Vec<String>) {
     }
 }
 
-/// Folders of the crates from the root of the checkout, the longest first.
+/// Returns the folders of the crates from the root of the checkout, the longest first.
 fn crate_folders(metadata: &Value, root: &Path) -> Vec<String> {
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let folder = |package: &Value| {

@@ -1,5 +1,5 @@
-//! The table of threats tells what is so: every row of `docs/security.md` names a test that exists, and the flags it
-//! names are flags of the server.
+//! The table of threats is true: every row of `docs/security.md` names an existing test, and its flags are flags of the
+//! server.
 
 use super::source::{SourceFile, Workspace};
 
@@ -13,7 +13,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     rows.flat_map(|(line, cells)| row_faults(workspace, line, &cells)).collect()
 }
 
-/// Number and cells of a line that is a row, neither a head nor the rule below it.
+/// Returns number and cells of a line that is a row, not a head or the rule below it.
 fn row((number, line): (usize, &str)) -> Option<(usize, Vec<&str>)> {
     let inner = line.strip_prefix("| ")?.strip_suffix('|')?;
     let cells: Vec<&str> = inner.split(" | ").map(str::trim).collect();
@@ -35,12 +35,12 @@ fn row_faults(workspace: &Workspace, line: usize, cells: &[&str]) -> Vec<String>
     faults
 }
 
-/// What stands between backquotes.
+/// Returns the texts between backquotes.
 fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// A test is named by its function, with or without its module or file before it; an attack by its command.
+/// Finds a test. It is named by its function, with or without module or file; an attack by its command.
 fn exists(workspace: &Workspace, test: &str) -> bool {
     if let Some(attack) = test.strip_prefix(ATTACK) {
         return defines(workspace, "tests/attack/", &format!("@attack(\"{attack}\""));
@@ -55,7 +55,7 @@ fn defines(workspace: &Workspace, folder: &str, text: &str) -> bool {
     files.any(|file| file.text.contains(text))
 }
 
-/// Tests made by macros, those of proptest among them, have `fn` and the name as well.
+/// Finds a function. Tests made by macros, such as proptest's, have `fn` and the name as well.
 fn has_function(file: &SourceFile, name: &str) -> bool {
     let needle = format!("fn {name}");
     let mut rest = file.text.as_str();
@@ -68,8 +68,8 @@ fn has_function(file: &SourceFile, name: &str) -> bool {
     false
 }
 
-/// `--flag`, `--flag=value` or `--flag <value>`, and settings of backends: the last part of
-/// `--backend-config=python,setting` is looked for in the backends.
+/// Finds `--flag`, `--flag=value` or `--flag <value>`. For a backend's setting, such as `--backend-config=python,setting`, the
+/// last part is searched in the backends.
 fn is_known(workspace: &Workspace, flag: &str) -> bool {
     let Some(flag) = flag.strip_prefix("--") else { return true };
     let (name, value) = flag.split_once(['=', ' ']).unwrap_or((flag, ""));

@@ -1,22 +1,25 @@
 //! Tests own their clocks: places in tests that sleep or read the real time are counted, and their number only falls.
 //!
-//! For Rust, clippy refuses the calls (`disallowed-methods` in clippy.toml); here the exceptions are counted, and loops that
-//! wait by hand. For Python the calls themselves are. The counts that are allowed stand in [`LIST`].
+//! In Rust, clippy refuses the calls (`disallowed-methods` in clippy.toml); here the exceptions and loops that wait by hand are
+//! counted. In Python the calls themselves are counted. [`LIST`] names the list of allowed counts.
 
-use std::{collections::BTreeMap, fs};
+use anyhow::Result;
 
-use anyhow::{Context, Result, bail};
+use super::{
+    ratchet::{Counts, Ratchet},
+    source::{SourceFile, Workspace},
+};
 
-use super::source::{SourceFile, Workspace};
-use crate::process;
-
-/// A line for each file: the count, a space, its path.
-const LIST: &str = "tests/time-allowed.txt";
-const HEAD: &str = "\
+const LIST: Ratchet = Ratchet {
+    list: "tests/time-allowed.txt",
+    head: "\
 # How many places of each test file may sleep, read the real time or wait in a loop of their own. The numbers only fall:
-# wait with `eventually` instead, or move a clock. `cargo xtask tidy --record-time` writes this file after some have gone.
-";
-/// Names in the code of a Rust test that count: an exception from the lint, and what a loop waits with.
+# wait with `eventually` instead, or move a clock. `cargo xtask tidy --record` writes this file after some have gone.
+",
+    faults: "places that sleep, read the real time or wait in a loop",
+    advice: "wait with `eventually`, or move a clock",
+};
+/// Tokens in a Rust test that count: an exception from the lint, and calls with which a loop waits.
 const RUST: [&str; 4] = ["disallowed_methods", "yield_now", "park_timeout", "spin_loop"];
 /// Calls in a Python file that count.
 const PYTHON: [&str; 8] = [
@@ -29,77 +32,23 @@ const PYTHON: [&str; 8] = [
     "time.perf_counter_ns(",
     "from time import",
 ];
-/// What waits for all others, and what measures times and proves nothing by them.
+/// Files that wait for all others, or that measure times without judging by them.
 const FREE: [&str; 4] = [
     "crates/shared/test-support/",
     "tests/python/waiting.py",
     "tests/bench/",
     "xtask/src/tidy/time.rs",
 ];
-/// Where the tests of a source file begin that has them at its end.
+/// The start of the tests at the end of a source file.
 const TESTS_OF_FILE: [&str; 2] = ["#[cfg(test)]\nmod ", "#[cfg(all(test"];
 
-type Counts = BTreeMap<String, usize>;
-
 pub fn faults(workspace: &Workspace) -> Vec<String> {
-    match listed() {
-        Ok(listed) => differences(&counts(workspace), &listed),
-        Err(error) => vec![format!("{error:#}")],
-    }
+    LIST.compare(&counts(workspace))
 }
 
-/// Writes the counts of today, of which none may be higher than it was. Without a list it begins one.
+/// Lowers the allowed counts to those of today.
 pub fn record(workspace: &Workspace) -> Result<()> {
-    let found = counts(workspace);
-    let path = process::root().join(LIST);
-    if path.exists() {
-        let listed = listed()?;
-        let raised: Vec<String> = risen(&found, &listed).collect();
-        if !raised.is_empty() {
-            bail!("{LIST} stays as it is:\n  {}", raised.join("\n  "));
-        }
-    }
-    fs::write(&path, text_of(&found)).with_context(|| LIST.to_owned())?;
-    println!("tidy: {LIST} has {} places in {} files", found.values().sum::<usize>(), found.len());
-    Ok(())
-}
-
-fn listed() -> Result<Counts> {
-    let text = fs::read_to_string(process::root().join(LIST)).with_context(|| LIST.to_owned())?;
-    parse(&text)
-}
-
-fn parse(text: &str) -> Result<Counts> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let entry = |line: &str| {
-        let (count, path) = line.split_once(' ')?;
-        Some((path.to_owned(), count.parse().ok()?))
-    };
-    lines.map(|line| entry(line).with_context(|| format!("{LIST}: no count in {line:?}"))).collect()
-}
-
-fn text_of(counts: &Counts) -> String {
-    let lines = counts.iter().map(|(path, count)| format!("{count} {path}\n"));
-    HEAD.to_owned() + &lines.collect::<String>()
-}
-
-fn differences(found: &Counts, listed: &Counts) -> Vec<String> {
-    let fallen = listed.iter().filter_map(|(path, count)| {
-        let now = found.get(path).copied().unwrap_or_default();
-        (now < *count).then(|| {
-            format!("{path}: {LIST} allows {count} waits by real time, and there are {now}: run `cargo xtask tidy --record-time`")
-        })
-    });
-    risen(found, listed).chain(fallen).collect()
-}
-
-fn risen(found: &Counts, listed: &Counts) -> impl Iterator<Item = String> {
-    found.iter().filter_map(|(path, count)| {
-        let allowed = listed.get(path).copied().unwrap_or_default();
-        (*count > allowed).then(|| {
-            format!("{path}: {count} places sleep, read the real time or wait in a loop, and {LIST} allows {allowed}: wait with `eventually`, or move a clock")
-        })
-    })
+    LIST.record(&counts(workspace))
 }
 
 fn counts(workspace: &Workspace) -> Counts {
@@ -183,24 +132,5 @@ mod tests {
         for free in ["tests/python/waiting.py", "tests/bench/bench.py", "examples/a.py"] {
             assert_eq!(counted(free, text), 0, "{free}");
         }
-    }
-
-    #[test]
-    fn the_list_only_shrinks() {
-        let listed = parse("# why\n2 a.py\n1 b.rs\n1 gone.py\n").expect("a list");
-        let found = parse("3 a.py\n1 b.rs\n1 new.py\n").expect("a list");
-        let texts = differences(&found, &listed);
-        assert_eq!(texts.len(), 3, "{texts:?}");
-        assert!(texts[0].starts_with("a.py: 3 places") && texts[0].contains("allows 2"));
-        assert!(texts[1].starts_with("new.py: 1 places") && texts[1].contains("allows 0"));
-        assert!(texts[2].starts_with("gone.py:") && texts[2].contains("--record-time"));
-        assert!(differences(&listed, &listed).is_empty());
-    }
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let counts = parse("12 tests/a b.py\n").expect("a list");
-        assert_eq!(parse(&text_of(&counts)).expect("a list"), counts);
-        assert!(parse("tests/a.py\n").is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! `unsafe` stands only in the crates that ARCHITECTURE.md names, and in each of them.
+//! Only the crates that ARCHITECTURE.md names have `unsafe`, and each of them does.
 
 use std::collections::BTreeSet;
 
 use super::source::{SourceFile, Workspace};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// How the line begins that names the crates, each between backquotes.
+/// Start of the line that names the crates, each between backquotes.
 const OPENING: &str = "- `unsafe` stands only in ";
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
@@ -27,7 +27,7 @@ fn is_unsafe(file: &&SourceFile) -> bool {
     file.is_in_src() && file.text.contains("unsafe") && file.has_tokens(&["unsafe"])
 }
 
-/// Folder of a crate below `crates`.
+/// Returns the folder of a crate below `crates`.
 fn name_of(file: &SourceFile) -> &str {
     file.krate.strip_prefix("crates/").unwrap_or(&file.krate)
 }
@@ -35,7 +35,7 @@ fn name_of(file: &SourceFile) -> &str {
 fn named_crates(document: &str) -> BTreeSet<&str> {
     let mut lines = document.lines().skip_while(|line| !line.starts_with(OPENING));
     let line = lines.next().and_then(|line| line.strip_prefix(OPENING)).unwrap_or_default();
-    // Every second piece stands between backquotes.
+    // Every second piece is between backquotes.
     line.split('`').skip(1).step_by(2).collect()
 }
 

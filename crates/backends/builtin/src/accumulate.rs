@@ -1,4 +1,4 @@
-//! What the models of sequences have in common: configurations that they are made for, and what they read of a request.
+//! Common parts of the sequence models: checks of their configurations, and reading of their requests.
 
 use galatea_backend::misconfigured;
 use galatea_config::{FieldPath, ModelConfig, Scheduling, SequenceControl, TensorSpec};
@@ -6,12 +6,12 @@ use galatea_types::{Buffer, Code, DataType, Error, InferRequest, Result, Tensor}
 
 use crate::{content::input, stream::words};
 
-/// The error of a configuration that a backend is not made for.
+/// Returns the error of a configuration that a backend does not support.
 pub(crate) fn unfit(text: &str, field: impl Into<FieldPath>, advice: &str) -> Error {
     misconfigured(Code::InvalidArg, text, field, advice)
 }
 
-/// Checks that a model of sequences has just the control inputs of these names. `text`: what is said if not.
+/// Checks that a sequence model has exactly the control inputs of these names. `text`: the error otherwise.
 pub(crate) fn check_controls<'a>(
     config: &'a ModelConfig,
     names: &[&str],
@@ -68,19 +68,19 @@ fn check_kind(field: &'static str, name: &str, spec: &TensorSpec) -> Result<()> 
     Ok(())
 }
 
-/// Whether a control says yes, in whichever type it is.
+/// Returns true if a control input is set, in whichever type it is.
 pub(crate) fn flag(request: &InferRequest, name: &str) -> Result<bool> {
     Ok(input(request, name)?.host()?.iter().any(|&byte| byte != 0))
 }
 
-/// The first element of an INT32 input.
+/// Returns the first element of an INT32 input.
 pub(crate) fn number(request: &InferRequest, name: &str) -> Result<i32> {
     let first = words(input(request, name)?.host()?).next();
     let first = first.ok_or_else(|| Error::invalid_arg(format!("input '{name}' is empty")))?;
     Ok(i32::from_le_bytes(first))
 }
 
-/// The sum of all elements of `INPUT`. Sums wrap around.
+/// Returns the sum of all elements of `INPUT`. Sums wrap around.
 pub(crate) fn sum(request: &InferRequest) -> Result<i32> {
     let elements = words(input(request, "INPUT")?.host()?);
     Ok(elements.map(i32::from_le_bytes).fold(0, i32::wrapping_add))
@@ -94,7 +94,7 @@ pub(crate) fn check_single(batch_size: u32) -> Result<()> {
     }
 }
 
-/// `OUTPUT`, in the shape of `INPUT`: the value in each element. Nothing where it is not wanted.
+/// Returns `OUTPUT` in the shape of `INPUT`, with the value in each element, or nothing if it was not requested.
 pub(crate) fn answer(request: &InferRequest, value: i32) -> Result<Vec<Tensor>> {
     if !request.wants_output("OUTPUT") {
         return Ok(Vec::new());

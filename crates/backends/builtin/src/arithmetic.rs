@@ -19,7 +19,7 @@ pub(crate) fn is_supported(data_type: DataType) -> bool {
     data_type != DataType::Bool
 }
 
-/// Works element by element on two tensors of the same type and size. `buffer` gives memory for the result.
+/// Computes element by element on two tensors of the same type and size. `buffer` gives memory for the result.
 pub(crate) fn apply(
     op: Operation,
     data_type: DataType,
@@ -38,7 +38,7 @@ pub(crate) fn apply(
     Ok(result)
 }
 
-/// For elements of a fixed size. `result` has the size of the operands.
+/// Computes on elements of a fixed size. `result` has the size of the operands.
 fn apply_fixed(
     op: Operation,
     data_type: DataType,

@@ -1,4 +1,4 @@
-//! The inputs of requests, and whether each holds what its shape says.
+//! Access to the inputs of requests, with a check of content against shape.
 
 use galatea_types::{Error, InferRequest, Result, Tensor, byte_strings};
 
@@ -16,7 +16,7 @@ pub(crate) fn check_content(tensor: &Tensor) -> Result<()> {
     Err(Error::invalid_arg(format!("input '{name}' of {size} bytes is not {data_type} {shape}")))
 }
 
-/// The input of a request, which has what its shape says.
+/// Returns an input of a request after checking its content against its shape.
 pub(crate) fn input<'a>(request: &'a InferRequest, name: &str) -> Result<&'a Tensor> {
     let input = request.input(name).ok_or_else(|| {
         let model = &request.model_name;

@@ -1,4 +1,4 @@
-//! The model `dyna_sequence`: sums of what the requests of a sequence bring, kept by correlation id.
+//! The model `dyna_sequence`: sums over the requests of a sequence, kept by correlation id.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -40,9 +40,9 @@ fn check_ids(controls: &[SequenceControl]) -> Result<()> {
     Err(unfit(text, field, advice))
 }
 
-/// Adds up all elements of `INPUT` (INT32, one dimension) of a sequence: `OUTPUT`, of the same shape, has the sum so far in
-/// each element. The sum begins anew with `START`; with `END` the correlation id is added and the sum is forgotten; a row
-/// that is not `READY` changes nothing. The sum is kept by the id in `CORRID` (UINT64, or a number as a text).
+/// Adds up all elements of `INPUT` (INT32, one dimension) over a sequence. `OUTPUT`, of the same shape, has the current sum
+/// in each element. `START` resets the sum; `END` adds the correlation id and drops the sum; a row that is not `READY`
+/// changes nothing. `CORRID` (UINT64, or a number as a text) identifies the sum.
 ///
 /// The model parameter `execute_delay_ms`, a whole number, delays each execution.
 struct DynaSequenceInstance {
@@ -67,7 +67,7 @@ impl ModelInstance for DynaSequenceInstance {
 }
 
 impl DynaSequenceInstance {
-    /// `seen`: the sequences that this execution has had so far.
+    /// Executes one step. `seen`: the sequences that this execution has had so far.
     fn step(&mut self, request: &InferRequest, seen: &mut HashSet<u64>) -> Result<Vec<Tensor>> {
         if !flag(request, "READY")? {
             return Ok(Vec::new());
@@ -89,7 +89,7 @@ impl DynaSequenceInstance {
     }
 }
 
-/// Whatever does not fit is cut off.
+/// Returns the low bits that fit.
 fn low_word(id: u64) -> i32 {
     let [a, b, c, d, ..] = id.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])

@@ -1,12 +1,12 @@
-//! Whether a configuration is the one that a decoupled model is made for.
+//! Checks a configuration against the one that a decoupled model requires.
 
 use galatea_config::{FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Result};
 
 use crate::accumulate::unfit;
 
-/// A tensor the model is made for: name, type, and whether it has one element.
-type Expected = (&'static str, DataType, bool);
+/// A tensor that the model requires: name, type, and true if it has one element.
+type ExpectedTensor = (&'static str, DataType, bool);
 
 pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
     if config.is_decoupled() {
@@ -20,11 +20,11 @@ pub(crate) fn check_decoupled(config: &ModelConfig) -> Result<()> {
     Err(unfit(&text, "model_transaction_policy", advice))
 }
 
-/// Checks that there are just these tensors, in this order. Texts are Triton's.
+/// Checks that the configuration has exactly these tensors, in this order. Texts are Triton's.
 pub(crate) fn check_tensors(
     kind: &'static str,
     specs: &[TensorSpec],
-    expected: &[Expected],
+    expected: &[ExpectedTensor],
 ) -> Result<()> {
     let (count, wanted) = (specs.len(), expected.len());
     if count != wanted {
@@ -47,7 +47,7 @@ pub(crate) fn check_tensors(
     Ok(())
 }
 
-fn check_tensor(spec: &TensorSpec, (name, data_type, is_single): Expected) -> Result<()> {
+fn check_tensor(spec: &TensorSpec, (name, data_type, is_single): ExpectedTensor) -> Result<()> {
     let wanted = match &*spec.dims {
         [1] => None,
         [_] if !is_single => None,

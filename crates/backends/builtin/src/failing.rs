@@ -1,4 +1,4 @@
-//! The model `failing`: fails where a parameter asks for it.
+//! The model `failing`: fails when a parameter asks for it.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-/// Like `identity`, but fails when a parameter asks for it, so that tests can see that a failure stays where it happened.
+/// Like `identity`, but fails when a parameter asks for it, so that tests can see that a failure affects nothing else.
 ///
 /// The model parameter `fail` makes every load (`load`), every instance (`creation`) or every request
 /// (`execute`) fail, or every execution panic (`panic`). The request parameter `fail` does the last two

@@ -1,4 +1,4 @@
-//! The model `identity`: outputs are the inputs.
+//! The model `identity`: its outputs are its inputs.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -27,14 +27,14 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     })
 }
 
-/// Answers every input as it came: `INPUT0` as `OUTPUT0` and so on; where the names have no number, first
-/// input as first output. The answer shares the request's memory. With a `reshape`, what the model sees of both must be the
-/// same. An optional input that a request leaves out is answered with zeros, one for each variable dimension. Every
-/// response has the four parameters of Triton's backend of this name.
+/// Returns every input unchanged: `INPUT0` as `OUTPUT0` and so on. Names without a number are matched in order. The response
+/// shares the request's memory. With a `reshape`, the model must see the same shape for both. An optional input that a
+/// request omits becomes zeros, one for each variable dimension. Every response has the four parameters of Triton's backend
+/// of this name.
 ///
-/// Model parameters, all whole numbers: `creation_delay_sec` delays loading, `execute_delay_ms`
-/// each execution, and `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays
-/// (instance 0 takes one). Delays block the instance's thread: that is what they are for.
+/// Model parameters, all whole numbers: `creation_delay_sec` delays loading, `execute_delay_ms` each execution, and
+/// `instance_wise_delay_multiplier` makes instance `i` take `i` times that many delays (instance 0 takes one). Delays block
+/// the instance's thread on purpose.
 ///
 /// The metric `input_byte_size_counter` adds up the bytes of all inputs.
 struct IdentityInstance {
@@ -43,7 +43,7 @@ struct IdentityInstance {
     input_bytes: Option<CustomMetric>,
 }
 
-/// `None` where a model has taken the name for something else.
+/// Creates the counter. Returns `None` if a model has used the name for another metric.
 fn input_byte_counter(context: &LoadContext) -> Option<CustomMetric> {
     let family = context.server.metrics.family(
         "input_byte_size_counter",
@@ -78,12 +78,12 @@ impl IdentityInstance {
         let Some(counter) = &self.input_bytes else { return };
         let bytes: usize = batch.requests().flat_map(|r| &r.inputs).map(|t| t.data.len()).sum();
         #[expect(clippy::cast_precision_loss, reason = "a metric is a floating point number")]
-        // It refuses only what is negative.
+        // It fails only for negative values.
         let _ = counter.increment(bytes as f64);
     }
 }
 
-/// Clients' tests read these.
+/// Returns parameters that clients' tests read.
 fn example_parameters() -> Parameters {
     vec![
         ("param0".to_owned(), ParameterValue::String("an example string parameter".to_owned())),

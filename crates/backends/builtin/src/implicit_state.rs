@@ -1,4 +1,4 @@
-//! The model `implicit_state`: what a model may do with the states that the server keeps for it, one case for each request.
+//! The model `implicit_state`: uses of the states that the server keeps for a model, one case for each request.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::{
     stream::words,
 };
 
-/// By how much a growing state grows.
+/// Bytes by which a growing state grows.
 const BLOCK: usize = 1 << 20;
 
-/// How many blocks a growing state has at most.
+/// Most blocks of a growing state.
 const MAX_BLOCKS: usize = 64;
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
@@ -31,12 +31,12 @@ fn shares_buffer(config: &ModelConfig) -> bool {
     batching.states.iter().any(|state| state.uses_same_buffer)
 }
 
-/// Each request says in `TEST_CASE` (INT32) what is to be done with the state `INPUT_STATE`, `OUTPUT_STATE`:
+/// Each request selects in `TEST_CASE` (INT32) the use of the state `INPUT_STATE`, `OUTPUT_STATE`:
 ///
-/// - 0: a state that the model does not have is given, which is refused.
-/// - 1: `OUTPUT` is the sum of `INPUT` (INT32) and the state. No new state is given: it stays what it was.
-/// - 2: the state is given on as it is, without a copy where `use_same_buffer_for_input_output` is set. That the next step
-///   gets the same memory is checked there. There is no output.
+/// - 0: the model sets a state that it does not have, which is refused.
+/// - 1: `OUTPUT` is the sum of `INPUT` (INT32) and the state. The model sets no new state, so it stays the same.
+/// - 2: the model returns the state unchanged, without a copy if `use_same_buffer_for_input_output` is set. In that case it
+///   checks that the next step gets the same memory. There is no output.
 /// - 3: the state (INT8) grows by 1 MiB with each step, up to 64 MiB; all bytes of a block are the number of its step. It is
 ///   also the output `OUTPUT_STATE`.
 struct ImplicitStateInstance {
@@ -44,11 +44,11 @@ struct ImplicitStateInstance {
     rows: HashMap<usize, Row>,
 }
 
-/// What the steps before have left of the sequence in a row of the batch.
+/// Data from earlier steps of the sequence in a row of the batch.
 #[derive(Default)]
 struct Row {
     steps: u8,
-    /// Where the state was that the last step gave.
+    /// Address of the state that the last step set.
     address: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ fn unknown_state(batch: &mut Batch, index: usize) -> Result<Vec<Tensor>> {
     set_state(batch, index, state)
 }
 
-/// Sets a state, and answers nothing else.
+/// Sets a state, and returns no other output.
 fn set_state(batch: &mut Batch, index: usize, state: Tensor) -> Result<Vec<Tensor>> {
     batch.pending_at_mut(index).map_or(Ok(()), |pending| pending.set_state(state))?;
     Ok(Vec::new())

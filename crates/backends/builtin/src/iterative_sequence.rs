@@ -10,7 +10,7 @@ use crate::{
     stream::cancelled,
 };
 
-/// Without a parameter.
+/// Delay without a parameter.
 const DELAY: Duration = Duration::from_millis(500);
 
 pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
@@ -24,9 +24,9 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     model(move |_| Ok(IterativeSequenceInstance { has_batching, delay }))
 }
 
-/// Answers as many times as `INPUT` (INT32, one element) says, once with each execution of the request: `OUTPUT` is the
-/// number of responses that are still to come. Behind each but the last it asks for another execution, which only a
-/// model with `iterative_sequence: true` gets. The model must be decoupled.
+/// Sends as many responses as `INPUT` (INT32, one element) says, one with each execution of the request. `OUTPUT` is the
+/// number of responses left. After each but the last it asks for another execution, which only a model with
+/// `iterative_sequence: true` gets. The model must be decoupled.
 ///
 /// Each execution takes half a second, or as many milliseconds as the model parameter `execute_delay_ms` says.
 struct IterativeSequenceInstance {
@@ -50,7 +50,7 @@ impl ModelInstance for IterativeSequenceInstance {
     }
 }
 
-/// How many responses are still to come behind this one.
+/// Returns the number of responses that follow this one.
 fn left(pending: &PendingRequest) -> Result<i32> {
     let sent = i32::try_from(pending.responses).unwrap_or(i32::MAX);
     Ok(number(&pending.request, "INPUT")?.saturating_sub(sent).saturating_sub(1))

@@ -1,17 +1,17 @@
-//! Small backends built into the server: for tests, and to be read as examples of the backend trait. None needs a model
-//! file. `identity`, `repeat`, `square` and those about sequences do what Triton's backends of these names do.
+//! Small backends in the server, for tests and as examples of the backend trait. None needs a model file. `identity`,
+//! `repeat`, `square` and those about sequences do the same as Triton's backends of these names.
 //!
 //! | name | what its models do |
 //! |---|---|
 //! | `identity` | answer `INPUTn` as `OUTPUTn`, after a delay if wanted |
 //! | `add_sub` | answer the sum and the difference of `INPUT0` and `INPUT1` |
 //! | `failing` | like `identity`, but fails or panics when a parameter asks for it |
-//! | `repeat` | decoupled or not: answer each element of `IN` by itself, each after a delay |
+//! | `repeat` | decoupled or not: return each element of `IN` in its own response, each after a delay |
 //! | `square` | decoupled: answer with the number in `IN`, that many times |
-//! | `sequence` | answer the sum of a sequence so far, kept by the row of the batch |
+//! | `sequence` | return the current sum of a sequence, kept by the row of the batch |
 //! | `dyna_sequence` | the same, kept by correlation id |
 //! | `iterative_sequence` | count down from the number in `INPUT`, each time with another execution |
-//! | `implicit_state` | do with states that the server keeps what each request asks for |
+//! | `implicit_state` | use the states that the server keeps, as each request selects |
 
 #![warn(missing_docs)]
 
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use galatea_backend::{Backend, LoadContext, Model};
 use galatea_types::Result;
 
-/// A backend of this crate. It needs nothing.
+/// A backend of this crate. It needs no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinBackend {
     name: &'static str,
@@ -69,7 +69,7 @@ impl BuiltinBackend {
         self.name
     }
 
-    /// Returns the backend as what the server holds.
+    /// Returns the backend in the form that the server holds.
     pub fn open(self) -> Arc<dyn Backend> {
         Arc::new(self)
     }

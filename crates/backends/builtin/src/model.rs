@@ -1,4 +1,4 @@
-//! Models that are nothing but what makes their instances.
+//! Models that consist only of a function to make their instances.
 
 use galatea_backend::{InstanceSpec, Model, ModelInstance};
 use galatea_types::Result;
@@ -15,7 +15,7 @@ pub(crate) fn model<I: ModelInstance + 'static>(
     computing_model(false, make)
 }
 
-/// The same, of instances that may compute on any thread.
+/// Returns such a model with instances that may compute on any thread.
 pub(crate) fn computing_model<I: ModelInstance + 'static>(
     computes_on_any_thread: bool,
     make: impl Fn(&InstanceSpec) -> Result<I> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Parameters of a model configuration that are whole numbers.
+//! Reads whole numbers from the parameters of a model configuration.
 
 use std::num::ParseIntError;
 
@@ -6,7 +6,7 @@ use galatea_backend::misconfigured;
 use galatea_config::{FieldPath, ModelConfig};
 use galatea_types::{Code, Result};
 
-/// The model parameter `name` as a whole number; 0 when it is not there.
+/// Returns the model parameter `name` as a whole number, or 0 if it is missing.
 pub(crate) fn whole_number(config: &ModelConfig, name: &str) -> Result<u64> {
     let Some(text) = config.parameters().get(name) else {
         return Ok(0);

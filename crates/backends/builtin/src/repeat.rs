@@ -35,12 +35,12 @@ fn check(config: &ModelConfig) -> Result<()> {
     check_tensors("output", config.outputs(), &outputs)
 }
 
-/// Answers once for each element of `IN` (INT32), after as many milliseconds as `DELAY` (UINT32) gives
-/// beside it: `OUT` is the element, `IDX` counts from 0. Then the stream ends without another
-/// response. The execution itself takes `WAIT` (UINT32) milliseconds and may be over long before.
+/// Sends a response for each element of `IN` (INT32), each after the milliseconds in the same element of `DELAY` (UINT32).
+/// `OUT` is the element, `IDX` counts from 0. Then the stream ends without another response. The execution itself takes
+/// `WAIT` (UINT32) milliseconds and may end long before.
 ///
-/// A model that is not decoupled answers a request of one element; Triton's text refuses any other. Beyond Triton's
-/// backend of this name, that one is answered, and a cancelled request ends early.
+/// A model that is not decoupled answers a request of one element; Triton's text refuses any other. Triton's backend of this
+/// name does not answer that one, and does not end a cancelled request early.
 struct RepeatInstance {
     is_decoupled: bool,
     streams: OpenStreams,
@@ -104,7 +104,7 @@ impl Repeat {
         sender.finish(None);
     }
 
-    /// For a model with one response to each request.
+    /// Answers a request of a model with one response to each request.
     fn run_once(self, sender: ResponseSender, stop: &Stop) {
         let total = self.elements.iter().map(|&(_, delay)| delay).sum();
         if !pause(stop, total, &sender) {
@@ -113,7 +113,7 @@ impl Repeat {
         let result = match *self.elements {
             [] => Err(Error::internal("received an unexpected null response")),
             [(element, _)] => Ok((self.outputs(0, element), Vec::new())),
-            // Triton counts the end as well.
+            // Triton counts the end too.
             [_, .., _] => Err(Error::internal(format!(
                 "expected a single response, got {}",
                 self.elements.len() + 1
@@ -132,7 +132,7 @@ impl Repeat {
     }
 }
 
-/// Dropped instead, it would report an abandoned request.
+/// Ends the request explicitly: a dropped sender would report an abandoned request.
 fn end_early(sender: ResponseSender) {
     if sender.is_cancelled() {
         sender.finish(Some(Err(cancelled())));

@@ -1,4 +1,4 @@
-//! The model `sequence`: sums of what the requests of a sequence bring, kept by the row of the batch.
+//! The model `sequence`: sums over the requests of a sequence, kept by the row of the batch.
 
 use std::{thread, time::Duration};
 
@@ -21,9 +21,9 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     model(move |_| Ok(SequenceInstance { sums: vec![0; rows], delay }))
 }
 
-/// Adds up all elements of `INPUT` (INT32, one dimension) of a sequence: `OUTPUT`, of the same shape, has the sum so far in
-/// each element. The sum begins anew with `START`; a row that is not `READY` changes nothing. It is kept by the row, which a
-/// sequence has for itself with the direct strategy.
+/// Adds up all elements of `INPUT` (INT32, one dimension) over a sequence. `OUTPUT`, of the same shape, has the current sum
+/// in each element. `START` resets the sum; a row that is not `READY` changes nothing. The row identifies the sum: with the
+/// direct strategy a sequence has a row of its own.
 ///
 /// The model parameter `execute_delay_ms`, a whole number, delays each execution.
 struct SequenceInstance {

@@ -28,13 +28,12 @@ pub(crate) fn load(context: &LoadContext) -> Result<Box<dyn Model>> {
     })
 }
 
-/// Answers as many times as `IN` (INT32, one element) states, each time with that number as `OUT`, and then
-/// ends the stream without another response.
+/// Sends as many responses as `IN` (INT32, one element) says, each with that number as `OUT`. Then the stream ends without
+/// another response.
 ///
-/// Model parameters, whole numbers of nanoseconds or responses; what is no number counts as 0:
-/// `CUSTOM_INFER_DELAY_NS` before each response, `CUSTOM_OUTPUT_DELAY_NS` more before each that has a body,
-/// `CUSTOM_CANCEL_DELAY_NS` before a cancelled request ends. The last `CUSTOM_EMPTY_COUNT` responses are
-/// left out, the last `CUSTOM_FAIL_COUNT` before them are errors.
+/// Model parameters, whole numbers of nanoseconds or responses; other values count as 0: `CUSTOM_INFER_DELAY_NS` before each
+/// response, `CUSTOM_OUTPUT_DELAY_NS` more before each that has a body, `CUSTOM_CANCEL_DELAY_NS` before a cancelled request
+/// ends. The last `CUSTOM_EMPTY_COUNT` responses are omitted, the last `CUSTOM_FAIL_COUNT` before them are errors.
 struct SquareInstance {
     parameters: Arc<Parameters>,
     streams: OpenStreams,
@@ -148,7 +147,7 @@ impl Square {
     }
 }
 
-/// `begun`: the response that is not sent any more.
+/// Ends a stream early. `begun`: start of the response that is not sent any more.
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 fn end_early(parameters: &Parameters, begun: Instant, mut sender: ResponseSender, stop: &Stop) {
     // An instance that shuts down drops the sender, which reports an abandoned request.

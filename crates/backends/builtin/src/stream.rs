@@ -1,4 +1,4 @@
-//! What the decoupled models have in common: a thread per request, and how it ends.
+//! Common parts of the decoupled models: a thread per request, and its end.
 
 use std::{
     thread::{self, JoinHandle},
@@ -8,10 +8,10 @@ use std::{
 use galatea_backend::ResponseSender;
 use galatea_types::{Error, Stop};
 
-/// How soon a cancelled request is noticed.
+/// Longest delay until a cancelled request is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The requests an instance still answers, each on a thread of its own. Dropped, it ends them.
+/// The requests that an instance still answers, each on its own thread. Dropping it ends them.
 #[derive(Default)]
 pub(crate) struct OpenStreams {
     stop: Stop,
@@ -37,13 +37,13 @@ impl Drop for OpenStreams {
     fn drop(&mut self) {
         self.stop.request();
         for thread in self.threads.drain(..) {
-            // A panic in it dropped its sender, which answered.
+            // A panic in the thread dropped its sender, which answered.
             let _ = thread.join();
         }
     }
 }
 
-/// Waits so long; false when the request was cancelled or the instance goes.
+/// Waits for this time. Returns false if the request was cancelled or the instance shuts down.
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
 pub(crate) fn pause(stop: &Stop, duration: Duration, sender: &ResponseSender) -> bool {
     let started = Instant::now();
@@ -58,12 +58,12 @@ pub(crate) fn pause(stop: &Stop, duration: Duration, sender: &ResponseSender) ->
     }
 }
 
-/// The error a cancelled request ends with.
+/// Returns the error of a cancelled request.
 pub(crate) fn cancelled() -> Error {
     Error::cancelled("Request was cancelled")
 }
 
-/// The elements of a tensor of 32-bit whole numbers.
+/// Returns the elements of a tensor of 32-bit whole numbers.
 pub(crate) fn words(data: &[u8]) -> impl ExactSizeIterator<Item = [u8; 4]> {
     data.as_chunks().0.iter().copied()
 }

@@ -1,4 +1,4 @@
-//! Which input each output repeats, and as which shape.
+//! The assignment of inputs to the outputs that repeat them, with the shapes.
 
 use std::{fmt::Display, sync::Arc};
 
@@ -8,10 +8,10 @@ use galatea_types::{Buffer, DataType, Error, InferRequest, Result, Shape, Tensor
 
 use crate::content::check_content;
 
-/// Which input each output repeats.
+/// The input that each output repeats.
 pub(crate) struct Wiring {
     wires: Vec<Wire>,
-    /// Dimensions in front of those of the configuration: 1 with a batch.
+    /// Number of dimensions in front of those of the configuration: 1 with a batch.
     leading: usize,
 }
 
@@ -28,7 +28,7 @@ impl Wiring {
         Ok(Self { wires, leading: usize::from(config.has_batching()) })
     }
 
-    /// The outputs that the request wants.
+    /// Returns the requested outputs.
     pub fn answer(&self, request: &InferRequest) -> Result<Vec<Tensor>> {
         let wanted = self.wires.iter().filter(|w| request.wants_output(&w.output.name));
         wanted.map(|wire| self.output(wire, request)).collect()
@@ -57,7 +57,7 @@ impl Wiring {
     }
 }
 
-/// Of BYTES, texts without a byte: four zero bytes each.
+/// Returns a tensor of zeros. For BYTES these are empty texts: four zero bytes each.
 fn zeros(name: Arc<str>, data_type: DataType, shape: Shape) -> Result<Tensor> {
     let size = match data_type {
         DataType::Bytes => shape.element_count().and_then(|count| count.checked_mul(4)),
@@ -71,7 +71,7 @@ fn zeros(name: Arc<str>, data_type: DataType, shape: Shape) -> Result<Tensor> {
     Ok(Tensor::new(name, data_type, shape, Buffer::from(data)))
 }
 
-/// Texts begin as Triton's.
+/// Finds the input for an output. Texts begin as Triton's.
 fn wire(config: &ModelConfig, index: usize, output: &TensorSpec) -> Result<Wire> {
     let named = output.name.strip_prefix("OUTPUT").map(|n| format!("INPUT{n}"));
     let input = named.and_then(|n| config.input(&n)).or_else(|| config.inputs().get(index));

@@ -1,13 +1,12 @@
-//! Small runs of shapes that come again: their tensors stay, and are filled and read for every run.
+//! Repeated small runs with equal shapes. Their tensors are kept, and are filled and read for every run.
 //!
-//! To make tensors for a run, to have the library make those of its outputs, and to describe and release them takes it as
-//! long as a small model. It is told the outputs' shapes with the tensors, and refuses to compute others into them: then
-//! the run is done again without them (ADR 31).
+//! Creating, describing and releasing the tensors of a run takes as long as a small model. With the kept tensors the library
+//! gets the outputs' shapes, and refuses to compute others into them. The run is then repeated without them (ADR 31).
 
 use std::{collections::VecDeque, ffi::CString};
 
 use bytes::Bytes;
-use galatea_backend::batching::{Content, Joined, ModelOutput};
+use galatea_backend::batching::{Content, JoinedInput, ModelOutput};
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Result, Shape};
 
 use crate::{
@@ -16,21 +15,21 @@ use crate::{
     signature::TensorBinding,
 };
 
-/// Bytes of the inputs and outputs of a run up to which copying them is less work.
+/// Most bytes of the inputs and outputs of a run for which copying is cheaper than new tensors.
 const LARGEST: usize = 16 << 10;
-/// So many are kept for an instance, the last ones used, and so many shapes remembered that there are none for: batches come
-/// in many sizes.
+/// Most runs that are kept for an instance, the last ones used, and most shapes without a kept run that are remembered.
+/// Batches come in many sizes.
 const MOST: usize = 24;
-/// One that goes after fewer uses was not worth making: that takes another run, and a use saves a fraction of one.
+/// Uses that make a kept run worth its cost: making it takes another run, and each use saves a fraction of one.
 const WORTH: u32 = 64;
-/// After so many that did not come to anything, no more are made: the model's outputs are too long, or their shapes or
-/// values do not follow from what is given.
+/// Failures after which no more runs are kept: the model's outputs are too long, or their shapes or values do not follow
+/// from the inputs.
 const FAILURES: u32 = 8;
 
 /// An input of a run: its number, its shape and its elements.
-pub(crate) type Given = (usize, Shape, Bytes);
+pub(crate) type RunInput = (usize, Shape, Bytes);
 
-/// What has to be the same: shapes of the inputs that are given, by their numbers, and the outputs that are wanted.
+/// The properties in which runs must agree: shapes of the given inputs, by their numbers, and the requested outputs.
 #[derive(Debug, PartialEq)]
 struct Key {
     inputs: Vec<(usize, Shape)>,
@@ -48,8 +47,8 @@ pub(crate) struct BoundRun {
 }
 
 impl BoundRun {
-    /// For runs as one that was done just now, from `given` to `outputs`. `None`: it is no such run.
-    fn new(model: &OnnxModel, key: Key, given: &[Given], outputs: &[Value]) -> Option<Self> {
+    /// Makes a kept run from a finished one, with inputs `given` and `outputs`. Returns `None` if that is not possible.
+    fn new(model: &OnnxModel, key: Key, given: &[RunInput], outputs: &[Value]) -> Option<Self> {
         let mut left = LARGEST.checked_sub(given.iter().map(|(_, _, data)| data.len()).sum())?;
         let library = &model.library;
         let (mut inputs, mut input_names) = (Vec::new(), Vec::new());
@@ -80,8 +79,8 @@ impl BoundRun {
         })
     }
 
-    /// Whether this run takes inputs of these shapes for these outputs. It has the inputs then.
-    fn takes(&mut self, joined: &[Option<Joined<'_>>], wanted: &[usize]) -> bool {
+    /// Returns true if this run has inputs of these shapes and these outputs. Its tensors then hold the inputs.
+    fn takes(&mut self, joined: &[Option<JoinedInput<'_>>], wanted: &[usize]) -> bool {
         if self.key.wanted != wanted {
             return false;
         }
@@ -107,15 +106,15 @@ impl BoundRun {
         session.run_bound(&model.run_options, inputs, outputs, mode)
     }
 
-    /// A copy of what it was filled with.
-    pub fn given(&self) -> Vec<Given> {
+    /// Returns a copy of its inputs.
+    pub fn given(&self) -> Vec<RunInput> {
         let inputs = self.key.inputs.iter().zip(&self.inputs);
         inputs
             .map(|((n, shape), t)| (*n, shape.clone(), Bytes::copy_from_slice(t.bytes())))
             .collect()
     }
 
-    /// What was computed, in one block.
+    /// Returns a copy of its outputs, in one block.
     pub fn copy_outputs(&self) -> Vec<ModelOutput> {
         let padded = |tensor: &BoundTensor| tensor.bytes().len().next_multiple_of(BUFFER_ALIGNMENT);
         let mut block = AlignedBlock::with_capacity(self.outputs.iter().map(padded).sum());
@@ -138,7 +137,7 @@ fn fill(tensor: &mut BoundTensor, data: &[u8]) -> Option<()> {
     (room.len() == data.len()).then(|| room.copy_from_slice(data))
 }
 
-/// A tensor like this output, holding everything but what this one does: what is not computed into it shows.
+/// Makes a tensor like this output, with other content everywhere, so that elements that are not computed show.
 fn room_for(
     model: &OnnxModel,
     binding: &TensorBinding,
@@ -154,14 +153,14 @@ fn room_for(
     Some((tensor, shape))
 }
 
-/// Those of an instance.
+/// The kept runs of an instance.
 pub(crate) struct BoundRuns {
-    /// None are made.
+    /// True if no runs are kept any more.
     is_off: bool,
     failures: u32,
-    /// The one used last is the last.
+    /// The kept runs, ordered by last use. The latest is the last.
     runs: Vec<BoundRun>,
-    /// Of the last runs there were none for.
+    /// Keys of the last runs that had no kept run.
     missed: VecDeque<Key>,
 }
 
@@ -170,8 +169,12 @@ impl BoundRuns {
         Self { is_off, failures: 0, runs: Vec::new(), missed: VecDeque::new() }
     }
 
-    /// The one from these inputs, with which it is filled, to these outputs.
-    pub fn take(&mut self, joined: &[Option<Joined<'_>>], wanted: &[usize]) -> Option<BoundRun> {
+    /// Takes the kept run for these inputs and outputs, filled with the inputs.
+    pub fn take(
+        &mut self,
+        joined: &[Option<JoinedInput<'_>>],
+        wanted: &[usize],
+    ) -> Option<BoundRun> {
         let found = self.runs.iter_mut().rposition(|run| run.takes(joined, wanted))?;
         Some(self.runs.remove(found))
     }
@@ -191,8 +194,8 @@ impl BoundRuns {
         self.runs.len()
     }
 
-    /// The inputs, where a run of their kind may come to stay.
-    pub fn candidate(&self, joined: &[Option<Joined<'_>>]) -> Option<Vec<Given>> {
+    /// Returns the inputs if a run of this kind may be kept.
+    pub fn candidate(&self, joined: &[Option<JoinedInput<'_>>]) -> Option<Vec<RunInput>> {
         if self.is_off {
             return None;
         }
@@ -206,12 +209,12 @@ impl BoundRuns {
         Some(given)
     }
 
-    /// After a run from `given` to `outputs`: keeps tensors for it where one of the last, that there were none for, was the
-    /// same. `compute` does a run with them, which shows whether they are of use.
+    /// Decides after a run from `given` to `outputs` if its tensors are kept. They are if an equal run came shortly before.
+    /// `compute` does a run with them, which shows if they work.
     pub fn consider(
         &mut self,
         model: &OnnxModel,
-        given: &[Given],
+        given: &[RunInput],
         (wanted, outputs): (&[usize], &[Value]),
         compute: impl FnOnce(&mut BoundRun) -> Result<()>,
     ) {
@@ -235,7 +238,7 @@ impl BoundRuns {
         }
     }
 
-    /// One did not do what the same run does without it.
+    /// Counts a kept run that differs from the same run without it.
     pub fn failed(&mut self) {
         self.failures += 1;
         if self.failures == FAILURES {

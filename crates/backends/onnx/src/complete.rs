@@ -1,4 +1,4 @@
-//! Fills in what a configuration leaves out, from the model.
+//! Fills in missing parts of a configuration, from the model.
 
 use galatea_backend::{
     CompletionContext, complete_tensors,
@@ -34,7 +34,7 @@ pub(crate) fn complete(
     Ok(config)
 }
 
-/// The outputs that can be served, if there are some: what is left out is logged.
+/// Returns the outputs that can be served, if there are any. Others are logged.
 fn tensors_of(outputs: &[TensorInfo], model: &str) -> Vec<TensorInfo> {
     let is_tensor = |info: &&TensorInfo| matches!(info.kind(), DeclaredKind::Tensor(_));
     let tensors: Vec<_> = outputs.iter().filter(is_tensor).cloned().collect();

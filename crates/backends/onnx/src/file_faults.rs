@@ -1,4 +1,4 @@
-//! What is wrong with the file of a model, where the library's own words are a riddle.
+//! Explains faults of a model's file if the library's own message is unclear.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::{
     operators::lack,
 };
 
-/// Adds to the library's error what is wrong with the file, where that can be seen from outside.
-/// `library`: the version of ONNX Runtime.
+/// Adds to the library's error the file's fault, if it can be seen without the library. `library`: the version of ONNX
+/// Runtime.
 pub(crate) fn explained(
     error: Error,
     path: &Path,
@@ -35,7 +35,7 @@ pub(crate) fn explained(
     explain(error, found)
 }
 
-/// Whether the library says that a file is of a version which it does not know.
+/// Returns true if the library says that it does not know the file's version.
 fn is_too_new(text: &str) -> bool {
     ["Unsupported model IR version", "Current official support for domain"]
         .iter()
@@ -58,7 +58,7 @@ fn too_new(
     .at(context.place(path))
 }
 
-/// Whether the library could not have the language that a node for texts names.
+/// Returns true if the library lacks the language that a node for texts names.
 fn lacks_locale(text: &str) -> bool {
     text.contains("Failed to construct locale")
 }
@@ -72,7 +72,7 @@ fn locale_missing(path: &Path, context: &CompletionContext<'_>) -> Diagnostic {
         .at(context.place(path))
 }
 
-/// Why a file is no ONNX model.
+/// Explains why a file is not an ONNX model.
 pub(crate) fn not_readable(
     error: &HeaderError,
     path: &Path,
@@ -89,12 +89,12 @@ pub(crate) fn not_readable(
         .at(context.place(path))
 }
 
-/// Whether ONNX Runtime reads the file as one of its own format: it goes by the name.
+/// Returns true if ONNX Runtime reads the file as its own format, which depends on the name.
 pub(crate) fn is_named_ort(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "ort")
 }
 
-/// A file of weights that is not there.
+/// Returns the message about a missing file of weights.
 pub(crate) fn weights_missing(
     missing: &str,
     path: &Path,

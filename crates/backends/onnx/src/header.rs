@@ -1,8 +1,8 @@
-//! What an ONNX file declares, read from the file itself, without ONNX Runtime: inputs, outputs, and the files of its
-//! weights. Nodes and weights are skipped, so that a file of gigabytes costs as much as its names do.
+//! Reads the declarations of an ONNX file without ONNX Runtime: inputs, outputs, and the files of its weights. Nodes and
+//! weights are skipped, so that only names cost time, even in a file of gigabytes.
 //!
 //! # Invariants
-//! - Any file is read or refused: what is kept is bounded by the size of the file, and what is looked at by a number.
+//! - Any file is read or refused. The size of the file bounds the kept data, and a number bounds the fields read.
 
 use std::{
     collections::BTreeSet,
@@ -23,10 +23,10 @@ use crate::{
     signature::Signature,
 };
 
-/// Names that are kept of one file.
+/// Most names that are kept of one file.
 const MOST_NAMES: usize = 100_000;
 const MOST_DIMS: usize = 64;
-/// Stands behind the first four bytes of a model in the format ORT.
+/// Bytes behind the first four of a model in the format ORT.
 const ORT: &[u8] = b"ORTM";
 
 #[derive(Debug, thiserror::Error)]
@@ -53,20 +53,20 @@ impl From<ReadError> for HeaderError {
     }
 }
 
-/// What a file declares.
+/// The declarations of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Header {
     pub inputs: Vec<TensorInfo>,
     pub outputs: Vec<TensorInfo>,
-    /// Of inputs and outputs: those without a shape, which ONNX Runtime infers where it can.
+    /// Inputs and outputs without a shape. ONNX Runtime infers it if it can.
     pub without_shape: BTreeSet<String>,
-    /// Weights that are listed by name.
+    /// Names of listed weights.
     initializers: BTreeSet<String>,
     /// Files of weights beside the model.
     external: BTreeSet<String>,
     /// Version of the format.
     pub ir_version: u64,
-    /// Version of the standard's own operators; 0: not said.
+    /// Version of the standard's own operators; 0: unknown.
     pub opset: u64,
 }
 
@@ -136,7 +136,7 @@ impl Header {
         self.inputs.len() + self.outputs.len() + self.initializers.len() + self.external.len()
     }
 
-    /// Of weights only the name, and the file if they lie in one.
+    /// Reads of a weight only the name, and its file if it has one.
     fn initializer(&mut self, reader: &mut Reader<'_>, weights: Span) -> Result<()> {
         reader.fields(weights, |reader, field, value| {
             match (field, value) {
@@ -174,7 +174,7 @@ impl Header {
         })
     }
 
-    /// As ONNX Runtime gives it.
+    /// Returns the signature in ONNX Runtime's form.
     pub fn into_signature(self) -> Signature {
         const OVERRIDABLE_SINCE: u64 = 4;
         let is_weight = |info: &TensorInfo| self.initializers.contains(&info.name);
@@ -184,8 +184,7 @@ impl Header {
         Signature { inputs, initializers, outputs: self.outputs }
     }
 
-    /// The library gives no dimensions for a tensor that has none and for one of any number: of those the file tells which
-    /// it is.
+    /// Marks tensors with an open number of dimensions, as the file declares them. The library reports those like scalars.
     pub fn open_ranks(signature: &mut Signature, path: &Path) {
         let has_none = |info: &TensorInfo| info.dims.as_ref().is_some_and(|dims| dims.is_empty());
         if !signature.inputs.iter().chain(&signature.outputs).any(has_none) {
@@ -198,7 +197,7 @@ impl Header {
         }
     }
 
-    /// The first file of weights that is not beside the model. Paths that lead elsewhere are the runtime's to refuse.
+    /// Returns the first file of weights missing beside the model. The runtime refuses paths that lead elsewhere.
     pub fn missing_weights(&self, model: &Path) -> Option<&str> {
         let folder = model.parent()?;
         let is_missing = |name: &&String| {
@@ -212,7 +211,7 @@ impl Header {
     }
 }
 
-/// The version of a set of operators, if it is the standard's own; otherwise 0.
+/// Returns the version of a set of operators if it is the standard's own; otherwise 0.
 fn standard_opset(reader: &mut Reader<'_>, set: Span) -> Result<u64> {
     let (mut is_standard, mut number) = (true, 0);
     reader.fields(set, |reader, field, value| {
@@ -228,7 +227,7 @@ fn standard_opset(reader: &mut Reader<'_>, set: Span) -> Result<u64> {
     Ok(if is_standard { number } else { 0 })
 }
 
-/// An entry of a weight's external data: its file.
+/// Returns the file in an entry of a weight's external data.
 fn location(reader: &mut Reader<'_>, entry: Span) -> Result<Option<String>> {
     let (mut key, mut file) = (String::new(), None);
     reader.fields(entry, |reader, field, value| {
@@ -265,7 +264,7 @@ fn read_type(reader: &mut Reader<'_>, kind: Span, declared: &mut Declared) -> Re
 /// Reads the one element type of a sequence: a map to FP32, or something else.
 fn read_sequence(reader: &mut Reader<'_>, sequence: Span) -> Result<ValueKind> {
     let mut kind = ValueKind::Sequence;
-    // Field 1 of a sequence is a type, of which field 5 is a map, of which field 2 is the type of the values.
+    // Field 1 of a sequence is a type, field 5 of that is a map, and field 2 of that is the type of the values.
     reader.fields(sequence, |reader, field, value| {
         let (1, Bytes(element)) = (field, value) else { return Ok(()) };
         reader.fields(element, |reader, field, value| {
@@ -308,7 +307,7 @@ fn read_tensor(reader: &mut Reader<'_>, tensor: Span, declared: &mut Declared) -
     Ok(())
 }
 
-/// -1 for what the model leaves open.
+/// Reads dimensions. -1 stands for one that the model leaves open.
 fn read_dims(reader: &mut Reader<'_>, shape: Span) -> Result<Vec<i64>> {
     let mut dims = Vec::new();
     reader.fields(shape, |reader, field, value| {

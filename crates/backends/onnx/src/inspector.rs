@@ -1,8 +1,8 @@
-//! Looks at ONNX files without ONNX Runtime.
+//! Inspects ONNX files without ONNX Runtime.
 
 use std::path::Path;
 
-use galatea_backend::{CannotTell, CompletionContext, Inspector};
+use galatea_backend::{CompletionContext, Inspector, NotDeclared};
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Code, Error, Result};
 
@@ -13,7 +13,7 @@ use crate::{
     model::find_model,
 };
 
-/// What the files of ONNX models tell before the backend `onnxruntime` loads them.
+/// Inspector of ONNX files before the backend `onnxruntime` loads them.
 #[derive(Debug, Default)]
 pub struct OnnxInspector;
 
@@ -58,7 +58,7 @@ impl Inspector for OnnxInspector {
 
 fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     Header::of_file(path).map_err(|error| match error {
-        HeaderError::OrtFormat if is_named_ort(path) => CannotTell(format!(
+        HeaderError::OrtFormat if is_named_ort(path) => NotDeclared(format!(
             "the file of model '{}' is in ONNX Runtime's own format (ORT): only ONNX Runtime can tell what is in it, when the \
              model is loaded",
             context.model_name
@@ -68,11 +68,11 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     })
 }
 
-/// What ONNX Runtime infers from the graph is not in the declarations.
+/// Fails if a shape is not declared: only ONNX Runtime can infer it from the graph.
 fn known_shapes(header: &Header, model: &str) -> Result<()> {
     match header.without_shape.first() {
         None => Ok(()),
-        Some(name) => Err(CannotTell(format!(
+        Some(name) => Err(NotDeclared(format!(
             "the file of model '{model}' does not say the shape of '{name}': only ONNX Runtime can tell, when the model is \
              loaded"
         ))

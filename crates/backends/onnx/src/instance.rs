@@ -1,16 +1,16 @@
-//! One executor of a model.
+//! One instance of a model.
 
 use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, other_type},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, other_type},
 };
 use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use crate::{
-    bound_run::{BoundRun, BoundRuns, Given},
+    bound_run::{BoundRun, BoundRuns, RunInput},
     model::{Device, OnnxModel, no_instance},
     ort::{Value, ValueKind},
     sessions::SessionUse,
@@ -20,7 +20,7 @@ use crate::{
 /// Runs one batch after another on the session shared by the instances of a device.
 pub(crate) struct OnnxInstance {
     model: Arc<OnnxModel>,
-    /// Those of the device this instance is for.
+    /// The sessions of the instance's device.
     sessions: SessionUse,
     bound: RefCell<BoundRuns>,
 }
@@ -31,10 +31,10 @@ pub(crate) enum Inputs {
 }
 
 pub(crate) struct Values {
-    /// Each with the number of its input.
+    /// Values, each with the number of its input.
     values: Vec<(usize, Value)>,
-    /// The same, where runs like it may come to have tensors that stay.
-    candidate: Option<Vec<Given>>,
+    /// The inputs, if the tensors of such runs may be kept.
+    candidate: Option<Vec<RunInput>>,
 }
 
 pub(crate) enum Outputs {
@@ -69,8 +69,8 @@ impl GroupRunner for OnnxInstance {
             .is_some_and(|binding| binding.info.dims.as_ref().is_some_and(|dims| dims.is_empty()))
     }
 
-    /// An optional input that no request brought is left out: the model's own value holds.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Inputs> {
+    /// Makes the inputs. An optional input that no request brought is left out, and the model uses its own value.
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, wanted: &[usize]) -> Result<Inputs> {
         if let Some(run) = self.bound.borrow_mut().take(&joined, wanted) {
             return Ok(Inputs::Bound(run));
         }
@@ -83,7 +83,7 @@ impl GroupRunner for OnnxInstance {
         Ok(Inputs::Values(Values { values, candidate }))
     }
 
-    /// The library keeps outputs that are not wanted to itself.
+    /// Runs the model. The library does not return outputs that are not wanted.
     fn run(&self, inputs: Inputs, wanted: &[usize]) -> Result<Outputs> {
         match inputs {
             Inputs::Bound(run) => self.run_bound(run, wanted),
@@ -106,7 +106,8 @@ impl GroupRunner for OnnxInstance {
 }
 
 impl OnnxInstance {
-    /// A failure may be that of the tensors, or of what is in them: the same run without them tells.
+    /// Runs with kept tensors. If that fails, the same run without them shows whether the tensors or their content are at
+    /// fault.
     fn run_bound(&self, mut run: BoundRun, wanted: &[usize]) -> Result<Outputs> {
         let model = &*self.model;
         let computed = self.sessions.place(|session, mode| run.compute(model, session, mode));
@@ -148,9 +149,9 @@ impl OnnxInstance {
         self.sessions.place(|session, mode| session.run(options, &inputs, &outputs, mode))
     }
 
-    fn values(&self, given: &[Given]) -> Result<Vec<(usize, Value)>> {
+    fn values(&self, given: &[RunInput]) -> Result<Vec<(usize, Value)>> {
         let library = &self.model.library;
-        let value = |(number, shape, data): &Given| {
+        let value = |(number, shape, data): &RunInput| {
             let none = || Error::internal(format!("the model has no input {number}"));
             let data_type = self.model.inputs.get(*number).ok_or_else(none)?.spec.data_type;
             Ok((*number, Value::over(library, data.clone(), shape, data_type)?))
@@ -158,7 +159,7 @@ impl OnnxInstance {
         given.iter().map(value).collect()
     }
 
-    fn value(&self, binding: &TensorBinding, joined: Joined<'_>) -> Result<Value> {
+    fn value(&self, binding: &TensorBinding, joined: JoinedInput<'_>) -> Result<Value> {
         let library = &self.model.library;
         let over = |data| Value::over(library, data, &joined.shape, binding.spec.data_type);
         match joined.content {

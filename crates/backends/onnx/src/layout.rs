@@ -1,4 +1,4 @@
-//! Which thread computes what: the reasoning and the measurements are in
+//! Assigns runs to threads: the reasoning and the measurements are in
 //! `docs/adr/0003-onnx-thread-layout.md`.
 
 use std::{
@@ -11,15 +11,15 @@ use galatea_native_library::TypicalDuration;
 
 use crate::ort::RunMode;
 
-/// Runs shorter than this stay on the calling thread: handing them over would cost more than it wins.
+/// Runs shorter than this stay on the calling thread: handing them over would cost more than it saves.
 const SHORT_RUN: Duration = Duration::from_micros(400);
 
-/// How the overlapping runs of one session share its threads.
+/// The placement of one session's overlapping runs on its threads.
 #[derive(Default)]
 pub(crate) struct RunPlacement {
-    /// Whether a second run may go to a thread of the session's own, where there can be one.
+    /// True if a second run may use a thread of the session's own.
     can_use_pool: bool,
-    /// Whether some run is being computed on its calling thread.
+    /// True while a run is being computed on its calling thread.
     is_here_taken: AtomicBool,
     typical: TypicalDuration,
 }
@@ -29,11 +29,10 @@ impl RunPlacement {
         Self { can_use_pool, ..Self::default() }
     }
 
-    /// Calls `run` with the place where it is to be computed. `is_shared`: runs of other instances may overlap with it.
+    /// Calls `run` with the place for its computation. `is_shared`: runs of other instances may overlap with it.
     ///
-    /// A run alone is computed by its own thread with every other one helping. One that overlaps is
-    /// given to a single thread of the session's pool, so that under load each core computes one run by
-    /// itself and none waits for another.
+    /// A run alone is computed by its own thread with all others helping. One that overlaps is given to a single thread of
+    /// the session's pool. Under load each core then computes one run by itself and none waits for another.
     #[expect(
         clippy::disallowed_methods,
         reason = "how long executions take decides how they are run"
@@ -56,7 +55,7 @@ impl RunPlacement {
     }
 }
 
-/// Frees the calling thread for the next run, also when this one panics.
+/// A guard that frees the calling thread for the next run, even if this one panics.
 struct OwnThread<'a>(&'a AtomicBool);
 
 impl Drop for OwnThread<'_> {
@@ -65,7 +64,7 @@ impl Drop for OwnThread<'_> {
     }
 }
 
-/// Cores this process may use: hyper-threads of one core count once, limits of the container apply.
+/// Returns the cores this process may use. Hyper-threads of one core count once, limits of the container apply.
 pub(crate) fn usable_cores() -> usize {
     let allowed = thread::available_parallelism().map_or(1, |n| n.get());
     galatea_system::physical_cores().map_or(allowed, |physical| physical.min(allowed)).max(1)

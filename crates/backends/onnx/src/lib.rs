@@ -1,12 +1,12 @@
-//! ONNX models, run by ONNX Runtime; its library is opened at run time.
+//! Runs ONNX models with ONNX Runtime, whose library is opened at run time.
 //!
 //! # Invariants
 //! - Everything unsafe is in `ort`, a thin layer over the C interface.
 //! - A model's weights are in memory once per device, however many instances it has there.
-//! - Tensor bytes are not copied for a request alone, and once where several join; those of small runs that come again are
-//!   copied into tensors that stay (ADR 31).
-//! - No status of the library ends the process, and no integer division either (ADR 13): each becomes an error of that
-//!   load or run. What else can, a crash or an abort in the library, needs `isolation`.
+//! - Tensor bytes are not copied for a request alone, and once where several join. The bytes of repeated small runs are
+//!   copied into kept tensors (ADR 31).
+//! - No status and no integer division of the library ends the process (ADR 13): each becomes an error of that load or run.
+//!   Against a crash or an abort in the library, models need `isolation`.
 
 #![warn(missing_docs)]
 
@@ -55,8 +55,8 @@ pub struct OnnxBackend {
 }
 
 impl OnnxBackend {
-    /// Opens the library at `path`. `backend_config` holds the settings of `--backend-config` for this
-    /// backend. Errors name the path and what is wrong with it.
+    /// Opens the library at `path`. `backend_config` holds the settings of `--backend-config` for this backend. Errors name
+    /// the path and the reason.
     pub fn open(
         path: &Path,
         backend_config: &BTreeMap<String, String>,
@@ -86,7 +86,7 @@ impl Backend for OnnxBackend {
         }
         let path = find_model(context.version_dir, config.default_model_filename(), config.name())?;
         let mut options = SessionOptions::new(&self.library)?;
-        // Only the declarations are looked at: no time for optimising, no threads.
+        // Only the declarations are read: no time for optimising, no threads.
         options.graph_level(GraphOptimizationLevel::ORT_DISABLE_ALL)?;
         options.intra_op_threads(1)?;
         let operators = operator_libraries(config.operator_libraries(), context)?;

@@ -1,4 +1,4 @@
-//! Loading one version of a model: its file, its sessions, its declarations.
+//! Loads one version of a model: its file, its sessions, its declarations.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use crate::{
     signature::{Signature, TensorBinding},
 };
 
-/// What computes: the CPU, or one of the GPUs.
+/// The processor that computes: the CPU, or one of the GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Device {
     Cpu,
@@ -34,7 +34,7 @@ pub(crate) enum Device {
 }
 
 impl Device {
-    /// `KIND_MODEL` leaves it to the model, and an ONNX file does not specify one.
+    /// Returns the device of an instance. `KIND_MODEL` leaves it to the model, and an ONNX file does not specify one.
     pub fn of(spec: &InstanceSpec) -> Self {
         match spec.kind {
             InstanceKind::Gpu => Self::Gpu(spec.device_id),
@@ -43,14 +43,13 @@ impl Device {
     }
 }
 
-/// A loaded version. One session per device, shared by its instances there: the weights are in each device's memory
-/// once.
+/// A loaded version. The instances on a device share one session, so each device's memory holds the weights once.
 pub(crate) struct OnnxModel {
     pub library: Arc<Library>,
     pub sessions: BTreeMap<Device, Arc<Sessions>>,
-    /// Something else than the library's own code for CPUs computes.
+    /// True if anything other than the library's own code for CPUs computes.
     pub has_providers: bool,
-    /// Whether a run may be tried once more with tensors that stay: it is computed by nothing but the library itself, on
+    /// True if runs may be repeated with kept tensors: only the library itself computes, on the CPU.
     /// the CPU.
     pub may_bind: bool,
     pub run_options: RunOptions,
@@ -91,8 +90,7 @@ impl OnnxModel {
             }
             let chosen = match (device, alone) {
                 (_, Some(alone)) => Sessions::candidates(session, alone, threads.lets_runs_overlap),
-                // What a GPU computes does not become faster by the threads that wait for it, nor what another provider
-                // does by threads beside its own.
+                // Threads that wait for a GPU do not make it faster. Another provider uses threads of its own.
                 (Device::Gpu(_), None) => Sessions::one(session, false),
                 (Device::Cpu, None) => {
                     Sessions::one(session, providers.is_empty() && threads.lets_runs_overlap)
@@ -118,7 +116,7 @@ impl OnnxModel {
     }
 }
 
-/// Both sessions, which are loaded at the same time.
+/// Loads both sessions at the same time.
 fn at_once(
     first: impl FnOnce() -> Result<Session>,
     second: impl FnOnce() -> Result<Session> + Send,
@@ -133,7 +131,7 @@ fn at_once(
     })
 }
 
-/// Every device some instance is for, the CPU first; the CPU where no instance was said.
+/// Returns the devices of all instances, the CPU first. Returns the CPU if no instance is configured.
 fn devices(library: &Arc<Library>, config: &ModelConfig) -> Result<BTreeSet<Device>> {
     let mut devices = BTreeSet::new();
     for group in config.instance_groups() {
@@ -154,7 +152,7 @@ fn check_cuda(library: &Arc<Library>, config: &ModelConfig, group: &InstanceGrou
     library.cuda().map_err(|cause| no_cuda((config.name(), &group.name), &library.version, cause))
 }
 
-/// An instance group is for GPUs, and this version of ONNX Runtime cannot use them for a reason.
+/// Returns the error of an instance group for GPUs if this version of ONNX Runtime cannot use them.
 fn no_cuda((model, group): (&str, &str), version: &str, cause: Error) -> Error {
     Error::invalid_arg(format!(
         "unable to load model '{model}': instance group '{group}' is for GPUs (KIND_GPU), but ONNX Runtime {version} \
@@ -202,7 +200,7 @@ fn bindings<'s>(
         .collect()
 }
 
-/// The inputs and outputs of the model in the file `path`.
+/// Returns the inputs and outputs of the model in the file `path`.
 pub(crate) fn signature_of(session: &Session, path: &Path) -> Result<Signature> {
     let mut signature = Signature::read(session)?;
     Header::open_ranks(&mut signature, path);
@@ -220,7 +218,7 @@ fn tell_of_maps(output: &TensorBinding, model: &str) {
     }
 }
 
-/// The model's file. A folder of that name holds it together with the weights it refers to.
+/// Finds the model's file. A folder of that name contains it together with its weights.
 pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Result<PathBuf> {
     let filename = if filename.is_empty() { "model.onnx" } else { filename };
     let mut path = version_dir.join(filename);
@@ -232,44 +230,44 @@ pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Res
         return Ok(path);
     }
     let path = path.display();
-    // In Triton's words.
+    // The texts are Triton's.
     Err(match is_folder {
         true => Error::unavailable(format!("unable to find '{path}' for model instance '{model}'")),
         false => Error::internal(format!("failed to stat file {path}")),
     })
 }
 
-/// Threads help only while some run is under way.
+/// Setting by which threads spin only while a run is in progress.
 const SPINNING_STOP: &str = "session.force_spinning_stop";
-/// How long the helpers of a session look for work before they sleep: also when it is new. By the library's own count that
-/// takes 25 ms of a core, so that a thousand small models would spin for half a minute while they load. Between operators
-/// 100 us are enough: `docs/adr/0003-onnx-thread-layout.md`.
+/// Time that the helpers of a session look for work before they sleep, also in a new session. The library's default takes 25
+/// ms of a core, so a thousand small models would spin for half a minute while they load. Between operators 100 us are
+/// enough: `docs/adr/0003-onnx-thread-layout.md`.
 const SPIN_DURATION: (&str, &str) = ("session.intra_op.spin_duration_us", "100");
-/// Models up to this size get two sessions while it is found out which is better.
+/// Largest model that gets two sessions while the server measures which is better.
 const SMALL_MODEL_BYTES: u64 = 16 << 20;
 
-/// Whether the model's folder, weights included, is so small that holding it twice for a while is nothing.
+/// Returns true if the model's folder with its weights is small enough to load twice for a while.
 fn is_small(model: &Path) -> bool {
     let Some(entries) = model.parent().and_then(|dir| dir.read_dir().ok()) else { return false };
     let sizes = entries.map(|entry| {
         let metadata = fs::metadata(entry.ok()?.path()).ok()?;
-        // A folder may hold weights of any size.
+        // An inner folder may contain weights of any size.
         metadata.is_file().then_some(metadata.len())
     });
     sizes.sum::<Option<u64>>().is_some_and(|total| total <= SMALL_MODEL_BYTES)
 }
 
-/// How many threads the session gets, and what is done with them.
+/// The number of a session's threads, and their use.
 #[derive(Clone, Copy)]
 struct Threads {
     intra_op: Option<i32>,
     lets_runs_overlap: bool,
-    /// Nobody said how many, so one thread may turn out to be enough.
+    /// True if no number is configured, so one thread may turn out to be enough.
     is_open: bool,
 }
 
-/// Settings in the configuration are used as given. Otherwise the session gets every core, and runs that
-/// overlap are kept apart (see [`RunPlacement`]).
+/// Uses the numbers in the configuration. Without them the session gets every core, and overlapping runs are kept apart (see
+/// [`RunPlacement`]).
 fn choose_threads(settings: &Settings) -> Threads {
     let is_chosen = settings.intra_op_threads.is_some()
         || settings.uses_global_threads
@@ -301,7 +299,7 @@ fn session_options(
     settings.graph_level.map_or(Ok(()), |level| options.graph_level(level))?;
     settings.memory_arena.map_or(Ok(()), |on| options.memory_arena(on))?;
     settings.memory_pattern.map_or(Ok(()), |on| options.memory_pattern(on))?;
-    // Otherwise the threads of every model spin on for a while after its last run.
+    // Otherwise the threads of every model spin for a while after its last run.
     options.entry(SPINNING_STOP, "1")?;
     options.entry(SPIN_DURATION.0, SPIN_DURATION.1)?;
     for (key, value) in &settings.session_entries {

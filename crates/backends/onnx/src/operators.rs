@@ -1,4 +1,4 @@
-//! Says what ONNX Runtime lacks for a model: an operator, a kernel for a type, or the type itself.
+//! Explains what ONNX Runtime lacks for a model: an operator, a kernel for a type, or the type itself.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use galatea_protobuf_file::{
     Reader, Result, Span,
 };
 
-/// Characters of a name that are told.
+/// Most characters of a name in a message.
 const LONGEST: usize = 100;
-/// What the library says, in plain words. `None`: it complains of something else.
+/// Explains the library's message. Returns `None` if it is about something else.
 pub(crate) fn lack(said: &str, path: &Path) -> Option<Diagnostic> {
     unregistered(said)
         .or_else(|| unknown(said))
@@ -19,7 +19,7 @@ pub(crate) fn lack(said: &str, path: &Path) -> Option<Diagnostic> {
         .or_else(|| unregistered_type(said))
 }
 
-/// `com.example:MyOp(-1) is not a registered function/op`
+/// Explains `com.example:MyOp(-1) is not a registered function/op`.
 fn unregistered(said: &str) -> Option<Diagnostic> {
     let (before, _) = said.split_once(" is not a registered function/op")?;
     let (name, _) = before.rsplit([' ']).next()?.rsplit_once('(')?;
@@ -27,7 +27,7 @@ fn unregistered(said: &str) -> Option<Diagnostic> {
     Some(without_operator(operator, domain, ""))
 }
 
-/// `No Op registered for NoSuchOp with domain_version of 17`
+/// Explains `No Op registered for NoSuchOp with domain_version of 17`.
 fn unknown(said: &str) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("No Op registered for ")?;
     let (operator, rest) = rest.split_once(" with domain_version of ")?;
@@ -64,7 +64,7 @@ fn without_operator(operator: &str, domain: &str, version: &str) -> Diagnostic {
     }
 }
 
-/// `Could not find an implementation for Add(14) node with name 'a'`
+/// Explains `Could not find an implementation for Add(14) node with name 'a'`.
 fn without_kernel(said: &str, path: &Path) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("Could not find an implementation for ")?;
     let (signature, rest) = rest.split_once(" node with name '")?;
@@ -80,7 +80,7 @@ fn without_kernel(said: &str, path: &Path) -> Option<Diagnostic> {
     Some(Diagnostic::error(text).with_advice(another_backend(path)))
 }
 
-/// `Type Error: Type 'tensor(bfloat16)' of input parameter (x) of operator (Einsum) in node () is invalid.`
+/// Explains `Type Error: Type 'tensor(bfloat16)' of input parameter (x) of operator (Einsum) in node () is invalid.`.
 fn refused_type(said: &str) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("Type Error: Type '")?;
     let (found, rest) = rest.split_once("' of ")?;
@@ -91,7 +91,7 @@ fn refused_type(said: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error(text).with_advice(advice))
 }
 
-/// `MLDataType for: tensor(complex64) is not currently registered or supported`
+/// Explains `MLDataType for: tensor(complex64) is not currently registered or supported`.
 fn unregistered_type(said: &str) -> Option<Diagnostic> {
     let (_, rest) = said.split_once("MLDataType for: ")?;
     let (found, _) = rest.split_once(" is not currently registered")?;
@@ -100,7 +100,7 @@ fn unregistered_type(said: &str) -> Option<Diagnostic> {
     Some(Diagnostic::error(text).with_advice(advice))
 }
 
-/// Another backend that takes the file.
+/// Names another backend that takes the file.
 fn another_backend(path: &Path) -> String {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     format!(
@@ -118,15 +118,15 @@ fn shown(name: &str) -> String {
     name.chars().flat_map(char::escape_debug).take(LONGEST).collect()
 }
 
-/// The name of an element type of ONNX, as configurations call it where they can.
+/// Returns the name of an element type of ONNX, in the form of configurations if they have one.
 pub(crate) fn type_name(number: u64) -> Option<&'static str> {
-    /// From number 1 on.
+    /// Names from number 1 on.
     const NAMES: &str = "FP32 UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FP16 FP64 UINT32 UINT64 COMPLEX64 COMPLEX128 BF16 \
          FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ UINT4 INT4 FLOAT4E2M1";
     NAMES.split(' ').nth(usize::try_from(number).ok()?.checked_sub(1)?)
 }
 
-/// The element type of the first input of a node whose type the file says. The file is read twice, its weights are skipped.
+/// Returns the type of a node's first input if the file declares it. Reads the file twice and skips its weights.
 fn type_of_node(path: &Path, operator: &str, node: &str) -> Option<&'static str> {
     let mut inputs = Vec::new();
     in_graph(path, |reader, field, value| {
@@ -175,7 +175,7 @@ struct Node {
     operator: String,
 }
 
-/// Inputs of a node that are looked at.
+/// Most inputs of a node that are read.
 const MOST_INPUTS: usize = 64;
 
 fn read_node(reader: &mut Reader<'_>, span: Span) -> Result<Node> {
@@ -193,7 +193,7 @@ fn read_node(reader: &mut Reader<'_>, span: Span) -> Result<Node> {
     Ok(node)
 }
 
-/// Name and element type of weights.
+/// Reads name and element type of weights.
 fn read_weights(reader: &mut Reader<'_>, span: Span) -> Result<(String, u64)> {
     let (mut name, mut number) = (String::new(), 0);
     reader.fields(span, |reader, field, value| {
@@ -207,7 +207,7 @@ fn read_weights(reader: &mut Reader<'_>, span: Span) -> Result<(String, u64)> {
     Ok((name, number))
 }
 
-/// Name and element type of a tensor that is declared.
+/// Reads name and element type of a declared tensor.
 fn read_declared(reader: &mut Reader<'_>, span: Span) -> Result<(String, u64)> {
     let (mut name, mut number) = (String::new(), 0);
     reader.fields(span, |reader, field, value| match (field, value) {

@@ -1,4 +1,4 @@
-//! Which session of a model is used. Reasoning and measurements: `docs/adr/0003-onnx-thread-layout.md`.
+//! Chooses the session of a model. Reasoning and measurements: `docs/adr/0003-onnx-thread-layout.md`.
 
 use std::{
     sync::{
@@ -17,14 +17,14 @@ use crate::{
 
 /// Runs of each candidate before one is chosen.
 const TRIAL_RUNS: u32 = 8;
-/// Only models with runs shorter than this may end up on one thread: a longer run alone deserves all cores.
+/// Longest run of models that may end up on one thread: a longer run alone deserves all cores.
 const SHORT_RUN: Duration = Duration::from_micros(300);
 
-/// The session every instance runs on; while a small model is new, the two candidates for it.
+/// The session that every instance uses. A small new model has two candidates.
 pub(crate) struct Sessions {
-    chosen: OnceLock<Chosen>,
-    trial: Mutex<Option<Trial>>,
-    /// Instances that run on them now: they come and go.
+    chosen: OnceLock<ChosenSession>,
+    trial: Mutex<Option<SessionTrial>>,
+    /// Number of instances that use the sessions now. It changes over time.
     users: AtomicUsize,
 }
 
@@ -49,22 +49,24 @@ impl Drop for SessionUse {
     }
 }
 
-struct Chosen {
+struct ChosenSession {
     session: Arc<Session>,
     placement: RunPlacement,
 }
 
 impl Sessions {
-    /// One session. Overlapping runs may go to threads of its own if `lets_runs_overlap`.
+    /// Makes one session. Overlapping runs may use its own threads if `lets_runs_overlap`.
     pub fn one(session: Session, lets_runs_overlap: bool) -> Self {
-        let chosen =
-            Chosen { session: Arc::new(session), placement: RunPlacement::new(lets_runs_overlap) };
+        let chosen = ChosenSession {
+            session: Arc::new(session),
+            placement: RunPlacement::new(lets_runs_overlap),
+        };
         Self { chosen: OnceLock::from(chosen), trial: Mutex::new(None), users: AtomicUsize::new(0) }
     }
 
-    /// A session with threads to help, and one without, whose first runs show which is faster.
+    /// Makes two sessions, with and without helping threads. The first runs show which is faster.
     pub fn candidates(helped: Session, alone: Session, lets_runs_overlap: bool) -> Self {
-        let trial = Trial {
+        let trial = SessionTrial {
             helped: Candidate::new(helped),
             alone: Candidate::new(alone),
             lets_runs_overlap,
@@ -83,7 +85,7 @@ impl Sessions {
             return chosen.placement.place(is_shared, |mode| run(&chosen.session, mode));
         }
         let Some((session, is_alone)) = self.next_candidate() else {
-            // Chosen in between.
+            // Another thread has chosen meanwhile.
             return self.place(run);
         };
         let started = Instant::now();
@@ -109,8 +111,8 @@ impl Sessions {
         if trial.is_over()
             && let Some(trial) = slot.take()
         {
-            // Set under the lock: a thread that finds no trial finds a choice. The other session goes with the
-            // last run that uses it.
+            // Set under the lock: a thread that finds no trial finds a choice. The other session is dropped with the last
+            // run that uses it.
             let _ = self.chosen.set(trial.choose());
         }
     }
@@ -120,7 +122,7 @@ struct Candidate {
     session: Arc<Session>,
     started: u32,
     finished: u32,
-    /// The shortest run: what others on the machine do to the longer ones does not count.
+    /// Time of the shortest run. Other work on the machine makes runs longer, so the longer ones do not count.
     best: Duration,
 }
 
@@ -138,24 +140,27 @@ impl Candidate {
     }
 }
 
-struct Trial {
+struct SessionTrial {
     helped: Candidate,
     alone: Candidate,
     lets_runs_overlap: bool,
 }
 
-impl Trial {
+impl SessionTrial {
     fn is_over(&self) -> bool {
         self.helped.finished.min(self.alone.finished) >= TRIAL_RUNS
     }
 
-    /// Threads that make a short run hardly shorter only take the cores from others.
-    fn choose(self) -> Chosen {
+    /// Chooses a session. Threads that hardly shorten a short run only take the cores from others.
+    fn choose(self) -> ChosenSession {
         let (alone, helped) = (self.alone.best, self.helped.best);
         if alone < SHORT_RUN && alone <= helped.mul_f64(1.2) {
-            return Chosen { session: self.alone.session, placement: RunPlacement::new(false) };
+            return ChosenSession {
+                session: self.alone.session,
+                placement: RunPlacement::new(false),
+            };
         }
-        Chosen {
+        ChosenSession {
             session: self.helped.session,
             placement: RunPlacement::new(self.lets_runs_overlap),
         }

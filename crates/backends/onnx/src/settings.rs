@@ -1,4 +1,4 @@
-//! Parameters of a model, read and checked.
+//! The parameters of a model, read and checked.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -11,15 +11,15 @@ const INTRA_OP: &str = "intra_op_thread_count";
 const INTER_OP: &str = "inter_op_thread_count";
 const GLOBAL_THREADS: &str = "enable-global-threadpool";
 const ARENA_SHRINKAGE: &str = "memory.enable_memory_arena_shrinkage";
-/// The parameter that asks for one session for all instances, which they have in any case.
+/// Parameter that asks for one session for all instances, which is always the case.
 const SHARE_SESSION: &str = "share_session_between_instances";
-/// Parameters with this prefix go to ONNX Runtime as they are.
+/// Prefix of parameters that go to ONNX Runtime unchanged.
 const SESSION_PREFIX: &str = "session.";
 
-/// What a model's configuration and the command line ask of its session.
+/// Settings of a session from the model's configuration and the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    /// `None`: not said, or 0, so the layout chooses.
+    /// Number of threads. `None`: not configured, or 0, so the layout chooses.
     pub intra_op_threads: Option<i32>,
     pub inter_op_threads: Option<i32>,
     pub execution_mode: Option<ExecutionMode>,
@@ -58,7 +58,7 @@ impl Settings {
         })
     }
 
-    /// Settings of each run, by ONNX Runtime's names.
+    /// Returns the settings of each run, by ONNX Runtime's names.
     pub fn run_entries(&self) -> Vec<(&str, &str)> {
         self.arena_shrinkage.iter().map(|devices| (ARENA_SHRINKAGE, devices.as_str())).collect()
     }
@@ -75,7 +75,7 @@ fn execution_mode(parameters: &Source<'_>) -> Result<Option<ExecutionMode>> {
     }
 }
 
-/// The thread pool shared by all models, if the command line asks for one.
+/// Returns the thread pool shared by all models, if the command line asks for one.
 pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option<GlobalThreads>> {
     let source = Source::of(config);
     if source.boolean(GLOBAL_THREADS)? != Some(true) {
@@ -87,7 +87,7 @@ pub(crate) fn global_threads(config: &BTreeMap<String, String>) -> Result<Option
     }))
 }
 
-/// Levels of optimization as Triton numbers them: -1 basic, 1 extended, 2 none, anything else all.
+/// Returns the level of optimization by Triton's numbers: -1 basic, 1 extended, 2 none, anything else all.
 fn graph_level(context: &LoadContext) -> Option<GraphOptimizationLevel> {
     Some(match context.config.optimization().graph_level? {
         -1 => GraphOptimizationLevel::ORT_ENABLE_BASIC,
@@ -97,7 +97,7 @@ fn graph_level(context: &LoadContext) -> Option<GraphOptimizationLevel> {
     })
 }
 
-/// ONNX Runtime reads and writes files that some of them name.
+/// Returns the entries for the session. Some name files that ONNX Runtime reads or writes, so paths are checked.
 fn session_entries(context: &LoadContext) -> Result<Vec<(String, String)>> {
     let parameters = context.config.parameters().iter();
     let entries = parameters.filter(|(key, _)| key.starts_with(SESSION_PREFIX));
@@ -109,7 +109,7 @@ fn session_entries(context: &LoadContext) -> Result<Vec<(String, String)>> {
         .collect()
 }
 
-/// The places of the libraries of a model's operators.
+/// Returns the paths of the libraries of a model's operators.
 pub(crate) fn operator_libraries(
     names: &[String],
     context: &CompletionContext<'_>,

@@ -9,11 +9,11 @@ use crate::{
     ort::{Session, TensorInfo, ValueKind},
 };
 
-/// How a model becomes one that takes batches.
+/// Advice to make a model take batches.
 pub(crate) const HOW_TO_BATCH: &str =
     "export the model with an open first dimension (dynamic axes)";
 
-/// Both ways out: scikit-learn's exports have the probabilities as a list of maps unless they are told not to.
+/// Advice with both solutions: scikit-learn's exports give probabilities as a list of maps by default.
 const WITHOUT_SEQUENCES: &str = "export the model without it: with scikit-learn convert_sklearn(..., \
     options={'zipmap': False}); or list in config.pbtxt the inputs and only the outputs that are tensors, the label for \
     example";
@@ -28,7 +28,7 @@ pub(crate) struct Signature {
 }
 
 impl Signature {
-    /// As the library gives it.
+    /// Reads the signature from the library.
     pub fn read(session: &Session) -> Result<Self> {
         Ok(Self {
             inputs: session.inputs()?,
@@ -76,7 +76,7 @@ impl DeclaredTensor for TensorInfo {
     }
 }
 
-/// An input or output: as clients know it, and as the model does.
+/// An input or output, with its client's and its model's declaration.
 pub(crate) struct TensorBinding {
     pub spec: TensorSpec,
     pub info: TensorInfo,

@@ -1,4 +1,4 @@
-//! Fills in what a configuration leaves out, from the model. Rules and texts are Triton's.
+//! Fills in missing parts of a configuration, from the model. Rules and texts are Triton's.
 
 use galatea_backend::{CompletionContext, complete_tensors, misconfigured};
 use galatea_config::{ConfigDraft, FieldPath, TensorDraft};
@@ -9,7 +9,7 @@ use crate::{
     signature::{Signature, other_elements},
 };
 
-/// `can_batch`: the model's layouts say so. Many files have none.
+/// Completes a configuration. `can_batch`: the model's layouts have a batch. Many files have no layouts.
 pub(crate) fn complete(
     mut config: ConfigDraft,
     signature: &Signature,
@@ -30,7 +30,7 @@ pub(crate) fn complete(
     Ok(config)
 }
 
-/// An input or output as the configuration is to have it.
+/// Returns an input or output for the configuration.
 fn tensor(
     model: &str,
     what: &'static str,

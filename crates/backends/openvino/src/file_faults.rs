@@ -1,4 +1,4 @@
-//! What is wrong with the files of a model, where the library's own words are a riddle.
+//! Explains faults of a model's files if the library's own message is unclear.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use galatea_types::Error;
 
 use crate::header::{Header, HeaderError};
 
-/// What the library says of a file, and what is wrong with it where that can be seen from outside.
+/// Adds to the library's error the file's fault, if it can be seen without the library.
 pub(crate) fn explained(error: Error, path: &Path, version: &CompletionContext<'_>) -> Error {
     if !is_ir(path) {
         return error;
@@ -24,12 +24,12 @@ pub(crate) fn explained(error: Error, path: &Path, version: &CompletionContext<'
     explain(error, found)
 }
 
-/// By its name: what is in it may be anything.
+/// Returns true for an IR model by its name: its content may be anything.
 pub(crate) fn is_ir(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xml"))
 }
 
-/// Why a file is no IR model.
+/// Explains why a file is not an IR model.
 pub(crate) fn not_readable(
     error: &HeaderError,
     path: &Path,
@@ -40,7 +40,7 @@ pub(crate) fn not_readable(
         .at(version.place(path))
 }
 
-/// The file beside the model's is missing or too short for what the model takes from it.
+/// Reports that the file beside the model's is missing or too short for the model's weights.
 pub(crate) fn wrong_weights(
     header: &Header,
     path: &Path,

@@ -1,8 +1,8 @@
-//! Looks at models for OpenVINO without its library.
+//! Inspects models for OpenVINO without its library.
 
 use std::path::Path;
 
-use galatea_backend::{CannotTell, CompletionContext, Inspector};
+use galatea_backend::{CompletionContext, Inspector, NotDeclared};
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Code, Error, Result};
 
@@ -15,8 +15,8 @@ use crate::{
     signature::{self, Signature},
 };
 
-/// What the files of models for OpenVINO tell before the backend `openvino` loads them: IR files (`model.xml`) state inputs and
-/// outputs; of others only OpenVINO can tell.
+/// Inspector of models before the backend `openvino` loads them. IR files (`model.xml`) declare inputs and outputs. Only
+/// OpenVINO can read those of other files.
 #[derive(Debug, Default)]
 pub struct OpenVinoInspector;
 
@@ -75,7 +75,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
 }
 
 fn cannot_tell(model: &str, why: &str) -> galatea_types::Error {
-    CannotTell(format!(
+    NotDeclared(format!(
         "the file of model '{model}' {why}: only OpenVINO can tell its inputs and outputs, when the model is loaded"
     ))
     .into()
@@ -86,12 +86,12 @@ fn signature_of(header: Header) -> Signature {
     Signature { inputs: infos(header.inputs), outputs: infos(header.outputs) }
 }
 
-/// A port without dimensions is a scalar or leaves their number open.
+/// Fails if a shape is unknown: a port without dimensions is a scalar or leaves their number open.
 fn known_shapes(header: &Header, model: &str) -> Result<()> {
     let mut all = header.inputs.iter().chain(&header.outputs);
     match all.find(|declared| declared.info.dims.is_none()) {
         None => Ok(()),
-        Some(open) => Err(CannotTell(format!(
+        Some(open) => Err(NotDeclared(format!(
             "the file of model '{model}' does not say the shape of '{}': only OpenVINO can tell, when the model is loaded",
             open.info.name
         ))

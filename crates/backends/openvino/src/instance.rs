@@ -1,11 +1,11 @@
-//! One executor of a model.
+//! One instance of a model.
 
 use std::{cell::RefCell, sync::Arc};
 
 use bytes::Bytes;
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, missing, other_type},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, missing, other_type},
 };
 use galatea_config::{InstanceKind, ModelConfig};
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
@@ -18,43 +18,43 @@ use crate::{
     signature::Binding,
 };
 
-/// Inputs and outputs up to this size are copied into and out of memory that the request has anyway: giving it other memory
-/// would cost more (`docs/adr/0025-openvino-streams.md`).
+/// Most bytes of inputs and outputs that are copied into and out of the infer request's own memory. Giving it other memory
+/// would cost more for them (`docs/adr/0025-openvino-streams.md`).
 const COPIED_BYTES: usize = 64 << 10;
 
-/// An input whose memory is the request's: its shape, and the memory.
+/// An input in memory of the infer request: its shape, and its tensor.
 type OwnInput = Option<(Shape, Tensor)>;
 
-/// Runs one batch after another on a request of its own of the model that all instances share.
+/// Runs one batch after another on its own infer request. All instances share the model.
 pub(crate) struct OpenVinoInstance {
     model: Arc<OpenVinoModel>,
     request: InferRequest,
-    /// Of each output of the model: its bytes, where it always has the same and so many that they are not copied.
+    /// For each output: shape and type if the shape is fixed and too large to be copied.
     large_outputs: Vec<Option<(Vec<i64>, DataType)>>,
-    /// Of each input of the model.
+    /// For each input of the model: its own memory.
     own_inputs: RefCell<Vec<OwnInput>>,
 }
 
-/// In the order of the model.
+/// Inputs in the order of the model.
 pub(crate) struct Inputs {
     all: Vec<Input>,
-    /// Of the batch that was asked for: the model may compute a larger one.
+    /// Number of items in the requested batch. The model may compute a larger one.
     items: Option<i64>,
 }
 
-/// What an input is to hold.
+/// The content for an input.
 enum Input {
-    /// To be set as it is.
+    /// A tensor to set without a copy.
     Tensor(Tensor),
-    /// To be copied.
+    /// Data to copy.
     Small { data: Bytes, shape: Shape, data_type: DataType },
 }
 
-/// Of the wanted outputs: the tensor, and whether it is handed on as it is.
+/// The requested outputs: each tensor, and true if it is passed on without a copy.
 pub(crate) struct Outputs {
     tensors: Vec<(Tensor, bool)>,
     items: Option<i64>,
-    /// What a model hands through lies in the memory of its input.
+    /// Kept because a model may pass an input's memory through as an output.
     _inputs: Vec<Input>,
 }
 
@@ -66,10 +66,10 @@ impl OpenVinoInstance {
         Ok(Self { model, request, large_outputs, own_inputs })
     }
 
-    fn input(&self, binding: &Binding, joined: Joined<'_>) -> Result<Input> {
+    fn input(&self, binding: &Binding, joined: JoinedInput<'_>) -> Result<Input> {
         let library = &self.model.library;
         let data_type = binding.spec.data_type;
-        let Joined { shape, content, .. } = joined;
+        let JoinedInput { shape, content, .. } = joined;
         if let Content::Elements(data) = &content {
             narrowing::check(&binding.spec, data)?;
         }
@@ -113,7 +113,7 @@ impl OpenVinoInstance {
         }
     }
 
-    /// What is handed on gets new memory before each run.
+    /// Gives each output that is passed on without a copy new memory before each run.
     fn place_outputs(&self) -> Result<Vec<Option<Tensor>>> {
         let placed = |(index, large): (usize, &Option<(Vec<i64>, DataType)>)| {
             let Some((dims, data_type)) = large else { return Ok(None) };
@@ -165,7 +165,7 @@ impl GroupRunner for OpenVinoInstance {
         binding.is_some_and(|binding| binding.info.dims.as_ref().is_some_and(Vec::is_empty))
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Inputs> {
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Inputs> {
         let model = &*self.model;
         let mut items = None;
         let mut all: Vec<Option<Input>> = model.inputs.iter().map(|_| None).collect();
@@ -224,7 +224,7 @@ impl Model for SharedModel {
         Ok(Box::new(OpenVinoInstance::new(self.0.clone())?))
     }
 
-    /// The streams were made for so many.
+    /// Returns true if the streams were made for this number of instances.
     fn can_have(&self, instances: &[InstanceSpec]) -> bool {
         let model = &self.0;
         let depends = model.settings.streams.is_none() && model.settings.hint.is_none();

@@ -1,4 +1,4 @@
-//! OpenVINO models (IR, ONNX, TensorFlow and PaddlePaddle files), run by OpenVINO on the CPU; its library is opened at run
+//! Runs OpenVINO models (IR, ONNX, TensorFlow and PaddlePaddle files) with OpenVINO on the CPU. Its library is opened at run
 //! time.
 //!
 //! # Invariants
@@ -6,8 +6,8 @@
 //! - A model is compiled, and its weights are in memory, once, however many instances it has.
 //! - Tensor bytes are not copied for a request alone, and once where several join; large results of fixed shapes are
 //!   OpenVINO's own memory.
-//! - No error of the library ends the process, and no integer division either (ADR 13): each becomes an error of that load
-//!   or run. What else can, a crash or an abort in the library, needs `isolation`.
+//! - No error and no integer division of the library ends the process (ADR 13): each becomes an error of that load or run.
+//!   Against a crash or an abort in the library, models need `isolation`.
 
 #![warn(missing_docs)]
 
@@ -49,8 +49,8 @@ pub struct OpenVinoBackend {
 }
 
 impl OpenVinoBackend {
-    /// Opens the C library of OpenVINO at `path`, which finds the rest beside itself. Errors name the path and what is wrong
-    /// with it.
+    /// Opens the C library of OpenVINO at `path`. It finds its other libraries beside itself. Errors name the path and the
+    /// reason.
     pub fn open(path: &Path) -> Result<Arc<dyn Backend>> {
         let library = Library::open(path)?;
         log::info!("opened OpenVINO {} from '{}'", library.version, path.display());
@@ -79,7 +79,7 @@ impl Backend for OpenVinoBackend {
         let read = Core::new(&self.library)?
             .read_model(&path)
             .map_err(|cause| explained(refused(context.model_name, cause), &path, context))?;
-        // The C interface does not tell layouts; only IR files have them.
+        // The C interface does not return layouts; only IR files have them.
         let can_batch = is_ir(&path) && Header::of_file(&path).is_ok_and(|h| h.can_batch());
         complete::complete(config, &Signature::of(&read)?, can_batch, context)
     }

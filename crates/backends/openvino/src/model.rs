@@ -1,4 +1,4 @@
-//! Loading one version of a model: its file, its properties, its shapes, the compiled model.
+//! Loads one version of a model: its file, its properties, its shapes, the compiled model.
 
 use std::{
     fs,
@@ -25,12 +25,12 @@ pub(crate) struct OpenVinoModel {
     pub config: Arc<ModelConfig>,
     pub compiled: CompiledModel,
     pub settings: Settings,
-    /// Of the configuration, in its order.
+    /// Inputs of the configuration, in its order.
     pub inputs: Vec<Binding>,
     pub outputs: Vec<Binding>,
-    /// All that the model gives, in its order.
+    /// All outputs of the model, in its order.
     pub all_outputs: Vec<TensorInfo>,
-    /// How many instances the streams are for.
+    /// Number of instances for which the streams were made.
     pub instances: u32,
 }
 
@@ -73,7 +73,7 @@ impl OpenVinoModel {
     }
 }
 
-/// `KIND_MODEL` leaves it to the model, which specifies none.
+/// Checks the instances' devices. `KIND_MODEL` leaves them to the model, which specifies none.
 fn check_devices(config: &ModelConfig) -> Result<()> {
     let gpu = config.instance_groups().iter().find(|group| group.kind == InstanceKind::Gpu);
     match gpu {
@@ -91,12 +91,12 @@ fn check_devices(config: &ModelConfig) -> Result<()> {
     }
 }
 
-/// What OpenVINO says of a model that cannot be loaded.
+/// Returns the error of a model that OpenVINO cannot load.
 pub(crate) fn refused(model: &str, cause: Error) -> Error {
     Error::internal(format!("failed to load model '{model}': {cause}")).with_source(cause)
 }
 
-/// With the properties and the extension of the model. Each model has a core of its own: a property is for all that its
+/// Makes a core with the model's properties and extension. Each model has its own core, since properties apply to all that a
 /// core compiles.
 fn prepared_core(
     library: &Arc<Library>,
@@ -132,7 +132,7 @@ fn prepared_core(
     Ok(core)
 }
 
-/// A property that a device does not know would spoil its core.
+/// Limits the threads of compilation if the device knows the property: an unknown one would break its core.
 fn limit_compilation(core: &Core, threads: u32, config: &ModelConfig) -> Result<()> {
     const KEY: &str = "COMPILATION_NUM_THREADS";
     let supported = core.property("SUPPORTED_PROPERTIES")?;
@@ -147,7 +147,7 @@ fn limit_compilation(core: &Core, threads: u32, config: &ModelConfig) -> Result<
     Ok(())
 }
 
-/// What the model was compiled for, as the library says it.
+/// Logs the properties of the compiled model, as the library reports them.
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn report(compiled: &CompiledModel, settings: &Settings, config: &ModelConfig, started: Instant) {
     let property = |key| compiled.property(key).unwrap_or_else(|_| "unknown".to_owned());
@@ -176,7 +176,7 @@ fn report(compiled: &CompiledModel, settings: &Settings, config: &ModelConfig, s
     }
 }
 
-/// The model's file, or its folder: those of TensorFlow are folders.
+/// Finds the model's file, or its folder: models of TensorFlow are folders.
 pub(crate) fn find_model(version_dir: &Path, filename: &str, model: &str) -> Result<PathBuf> {
     let filename = if filename.is_empty() { "model.xml" } else { filename };
     let path = version_dir.join(filename);

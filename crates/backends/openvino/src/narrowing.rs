@@ -1,13 +1,13 @@
-//! Numbers that OpenVINO computes in fewer bits than a request carries. On the CPU it computes integers of 64 bits, and
-//! UINT32, as INT32, and FP64 as FP32, and says nothing where a value does not fit: INT64 2^40 becomes 0.
+//! Refuses numbers that do not fit the types of OpenVINO. On the CPU it computes integers of 64 bits, and UINT32, as INT32,
+//! and FP64 as FP32. It reports no error for values that do not fit: INT64 2^40 becomes 0.
 
 use galatea_config::TensorSpec;
 use galatea_types::{DataType, Error, Result};
 
-/// Refuses values of an input that OpenVINO would damage, by the place of the first one.
+/// Refuses values of an input that OpenVINO would damage, and names the index of the first one.
 ///
 /// # Errors
-/// An invalid argument: there is such a value.
+/// An invalid argument, if there is such a value.
 pub(crate) fn check(spec: &TensorSpec, data: &[u8]) -> Result<()> {
     let (computed, found) = match spec.data_type {
         DataType::Int64 => ("INT32", unfit(data, |b| beyond_int32(i64::from_le_bytes(b)))),
@@ -32,13 +32,13 @@ fn beyond_int32(value: i64) -> bool {
     i64::from(value as i32) != value
 }
 
-/// Infinity is one: it becomes the greatest number of FP32.
+/// Returns true for values that do not fit, also for infinity: it becomes the greatest number of FP32.
 fn is_beyond_fp32(value: f64) -> bool {
     value.abs() > f64::from(f32::MAX)
 }
 
-/// The index of the first element that does not fit. All are looked at without a branch in between, so that the processor
-/// takes several at once.
+/// Returns the index of the first element that does not fit. The loop over all has no branch, so that the processor handles
+/// several at once.
 fn unfit<const SIZE: usize>(data: &[u8], is_unfit: impl Fn([u8; SIZE]) -> bool) -> Option<usize> {
     let (elements, _) = data.as_chunks::<SIZE>();
     let is_any = elements.iter().fold(false, |found, &element| found | is_unfit(element));

@@ -1,21 +1,21 @@
-//! Models that are compiled for one size of batch: smaller ones are filled up with zeros, or refused.
+//! Batches for models that are compiled for one batch size: smaller ones are filled up with zeros, or refused.
 
 use bytes::Bytes;
-use galatea_backend::batching::{Content, Joined, ModelOutput};
+use galatea_backend::batching::{Content, JoinedInput, ModelOutput};
 use galatea_config::TensorSpec;
 use galatea_types::{AlignedBlock, DataType, Error, Result, Shape, byte_strings};
 
 use crate::model::OpenVinoModel;
 
-/// An input with as many items as the model is compiled for.
+/// Returns an input with as many items as the model is compiled for.
 ///
 /// # Errors
-/// There are fewer, and the model's parameters do not ask for filling: Triton's text.
+/// Triton's text, if there are fewer items and the model's parameters do not ask for filling.
 pub(crate) fn fill_batch<'t>(
-    joined: Joined<'t>,
+    joined: JoinedInput<'t>,
     spec: &TensorSpec,
     model: &OpenVinoModel,
-) -> Result<Joined<'t>> {
+) -> Result<JoinedInput<'t>> {
     let wanted = i64::from(model.config.max_batch_size());
     let items = joined.shape.first().copied().unwrap_or(0);
     if items == wanted {
@@ -46,10 +46,10 @@ pub(crate) fn fill_batch<'t>(
             Content::Texts(texts)
         }
     };
-    Ok(Joined { shape, content, is_shared: false })
+    Ok(JoinedInput { shape, content, is_shared: false })
 }
 
-/// An output of which only the first `items` were asked for.
+/// Returns the first `items` of an output, those that were requested.
 pub(crate) fn without_filling(
     output: ModelOutput,
     items: i64,

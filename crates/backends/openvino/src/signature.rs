@@ -13,19 +13,19 @@ use crate::{
     settings::Settings,
 };
 
-/// What a model takes and gives, in its own order.
+/// The inputs and outputs of a model, in its own order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Signature {
     pub inputs: Vec<TensorInfo>,
     pub outputs: Vec<TensorInfo>,
 }
 
-/// A tensor of the configuration beside its number in the model.
+/// A tensor of the configuration with its number in the model.
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
     pub spec: TensorSpec,
     pub index: usize,
-    /// As the model has it, once it has its shapes.
+    /// The model's declaration, with its final shapes.
     pub info: TensorInfo,
 }
 
@@ -34,7 +34,7 @@ impl Signature {
         Ok(Self { inputs: model.inputs()?, outputs: model.outputs()? })
     }
 
-    /// Without a name neither a configuration nor a request can mean it.
+    /// Checks that all have names: without one neither a configuration nor a request can name it.
     pub fn check_names(&self, model: &str) -> Result<()> {
         let sides = [("input", &self.inputs), ("output", &self.outputs)];
         for (what, infos) in sides {
@@ -48,7 +48,7 @@ impl Signature {
         Ok(())
     }
 
-    /// Whether a configuration has what the model needs, and nothing that it lacks.
+    /// Checks that a configuration has everything the model needs, and nothing that it lacks.
     pub fn bind(&self, config: &ModelConfig) -> Result<(Vec<Binding>, Vec<Binding>)> {
         let inputs = bind("input", config.execution_inputs(), &self.inputs)?;
         let outputs = bind("output", config.model_outputs(), &self.outputs)?;
@@ -56,7 +56,7 @@ impl Signature {
         Ok((inputs, outputs))
     }
 
-    /// All tensors of a configuration that the model has not, at most [`MOST_MISTAKES`].
+    /// Returns errors for tensors of a configuration that the model does not have, at most [`MOST_MISTAKES`].
     pub fn unknown(&self, config: &ModelConfig) -> Vec<Error> {
         let inputs = config.execution_inputs().iter().map(|spec| ("input", spec, &self.inputs));
         let outputs = config.model_outputs().iter().map(|spec| ("output", spec, &self.outputs));
@@ -78,10 +78,10 @@ fn bind(what: &'static str, specs: &[TensorSpec], infos: &[TensorInfo]) -> Resul
     specs.iter().map(bound).collect()
 }
 
-/// The conversions for types that the configuration has and the model has not, as Triton makes them.
+/// Returns the conversions for types that differ between configuration and model, as Triton makes them.
 ///
 /// # Errors
-/// For types that no request can carry, and texts where the other side has numbers.
+/// For types that no request can carry, and for texts if the other side has numbers.
 pub(crate) fn retypings(
     config: &ModelConfig,
     inputs: &[Binding],
@@ -118,7 +118,7 @@ fn retyping(
     Ok(Some(Retyping { is_input, index, data_type: expected }))
 }
 
-/// The error of a tensor (`what`) of a type that no request can carry.
+/// Returns the error of a tensor (`what`) of a type that no request can carry.
 pub(crate) fn other_elements(model: &str, what: &str, name: &str) -> Error {
     Error::unsupported(format!(
         "unable to load model '{model}', {what} '{name}' has elements that no request can carry (of less than a byte, \
@@ -126,8 +126,8 @@ pub(crate) fn other_elements(model: &str, what: &str, name: &str) -> Error {
     ))
 }
 
-/// The first dimension of a tensor of a model that takes batches: open, or the one size it is compiled for. Tensors that
-/// ragged requests are joined in, and those that tell about the batch, have none.
+/// Returns the first dimension of a tensor of a batching model: open, or the one size it is compiled for. Tensors with
+/// joined ragged requests, and tensors that describe the batch, have none.
 fn batch_dimension(config: &ModelConfig, settings: &Settings, spec: &TensorSpec) -> Option<i64> {
     let is_of_items = !spec.allows_ragged_batch && config.batch_input_for(&spec.name).is_none();
     (config.has_batching() && is_of_items).then(|| match settings.has_fixed_batch {
@@ -136,8 +136,8 @@ fn batch_dimension(config: &ModelConfig, settings: &Settings, spec: &TensorSpec)
     })
 }
 
-/// The shapes that inputs must be given before the model is compiled: their numbers, and dims without those that have them
-/// already.
+/// Returns new shapes for inputs, by their numbers, to be set before the model is compiled. Inputs that have their shapes
+/// already are left out.
 pub(crate) fn reshapings(
     config: &ModelConfig,
     settings: &Settings,
@@ -149,7 +149,7 @@ pub(crate) fn reshapings(
         let batch = batch_dimension(config, settings, &binding.spec);
         let wanted = dims_of_config(config, &binding.spec, batch);
         let dims = match &binding.info.dims {
-            // Where the model leaves everything open, or may be changed, it gets what the configuration says.
+            // If the model leaves everything open, or may be changed, it gets the configured shape.
             None => wanted,
             Some(_) if settings.reshapes => wanted,
             Some(own) => {
@@ -164,7 +164,7 @@ pub(crate) fn reshapings(
     Ok(changed)
 }
 
-/// A model for one size of batch has no place for as many elements as come.
+/// Rejects elements of varying number if the model is compiled for one size of batch.
 fn check_fixed_batch(config: &ModelConfig, settings: &Settings) -> Result<()> {
     let is_ragged = |spec: &&TensorSpec| spec.allows_ragged_batch;
     let made = config.batch_inputs().iter().flat_map(|input| &input.targets);
@@ -192,12 +192,13 @@ fn with_batch(dims: &[i64], batch: Option<i64>) -> Vec<i64> {
     dims
 }
 
-/// As the model sees them, batch dimension included. A scalar is configured as [1], which says nothing of the model.
+/// Returns the dims as the model has them, batch dimension included. A scalar is configured as [1], which says nothing of
+/// the model.
 fn dims_of_config(config: &ModelConfig, spec: &TensorSpec, batch: Option<i64>) -> Vec<i64> {
     with_batch(&config.shape_in_model(spec), batch)
 }
 
-/// Whether inputs and outputs of the model, with its final shapes, are those of the configuration.
+/// Checks that the model's outputs, with its final shapes, fit the configuration.
 pub(crate) fn check_outputs(
     config: &ModelConfig,
     settings: &Settings,
@@ -220,7 +221,7 @@ pub(crate) fn check_outputs(
     Ok(())
 }
 
-/// Either side may leave open what the other one fixes. The batch is not compared.
+/// Compares dimensions. Either side may leave open what the other one fixes. The batch is not compared.
 fn check_dims(
     config: &ModelConfig,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Which threads compute what: the reasoning and the measurements are in `docs/adr/0025-openvino-streams.md`.
+//! Settings of the threads: the reasoning and the measurements are in `docs/adr/0025-openvino-streams.md`.
 
 use std::thread;
 
@@ -6,7 +6,7 @@ use galatea_config::ModelConfig;
 
 use crate::settings::{Settings, Streams};
 
-/// The properties that decide it, by OpenVINO's names.
+/// Returns the properties for threads, by OpenVINO's names.
 pub(crate) fn properties(settings: &Settings, instances: u32) -> Vec<(&'static str, String)> {
     let mut properties = Vec::new();
     if let Some(threads) = settings.threads.filter(|&n| n > 0).or_else(limited_cores) {
@@ -18,7 +18,7 @@ pub(crate) fn properties(settings: &Settings, instances: u32) -> Vec<(&'static s
     }
     let streams = match (settings.streams, settings.hint) {
         (Some(Streams::Number(0)) | None, None) => Some(instances.max(1).to_string()),
-        // A hint decides the streams, unless they are said.
+        // A hint sets the streams, unless they are configured.
         (Some(Streams::Number(0)) | None, Some(_)) => None,
         (Some(Streams::Number(number)), _) => Some(number.to_string()),
         (Some(Streams::Auto), _) => Some("AUTO".to_owned()),
@@ -29,13 +29,13 @@ pub(crate) fn properties(settings: &Settings, instances: u32) -> Vec<(&'static s
     properties
 }
 
-/// Instances of the model, all groups together.
+/// Returns the number of instances of the model, all groups together.
 pub(crate) fn instances(config: &ModelConfig) -> u32 {
     config.instance_groups().iter().map(|group| group.count).sum()
 }
 
-/// How many processors a container's limits leave. `None` where they leave all: OpenVINO then counts cores itself, and
-/// knows about those that share one.
+/// Returns the number of processors within a container's limits. `None`: there is no limit. OpenVINO then counts cores
+/// itself, and knows about those that share one.
 fn limited_cores() -> Option<u32> {
     let allowed = thread::available_parallelism().ok()?.get();
     let is_limited = allowed < galatea_system::online_processors()?;

@@ -1,4 +1,4 @@
-//! A backend whose models may run in processes of their own.
+//! A backend whose models may run in their own processes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,23 +18,23 @@ use crate::{
 /// Constructs the backend in the server's process.
 pub type OpenBackend = Box<dyn Fn() -> Result<Arc<dyn Backend>> + Send + Sync>;
 
-/// Stands before a backend: models that ask for isolation run in children, all others in the server.
+/// A wrapper around a backend. Models that ask for isolation run in children, all others in the server.
 pub struct ProcessBackend {
     name: String,
-    /// What a child constructs the backend from.
+    /// Description from which a child constructs the backend.
     description: Value,
     child: ChildProgram,
     open: OpenBackend,
-    /// The backend in this process, once a model needs it here.
+    /// The backend in this process, opened when a model first needs it here.
     here: std::sync::Mutex<Option<Arc<dyn Backend>>>,
 }
 
 impl ProcessBackend {
-    /// `settings`: those of `--backend-config` for the backend, which may make isolation the rule: only then the
-    /// backend is not opened here before a model needs it. `description`: handed to [`child::serve`](crate::child::serve).
+    /// Opens the backend, except when `settings` make isolation the rule: then it is opened here when a model needs it.
+    /// `settings`: those of `--backend-config` for it. `description`: passed to [`child::serve`](crate::child::serve).
     ///
     /// # Errors
-    /// As `open`, and when a setting has a value it cannot have.
+    /// The errors of `open`, and settings with invalid values.
     pub fn open(
         name: &str,
         settings: &BTreeMap<String, String>,
@@ -59,8 +59,8 @@ impl ProcessBackend {
         Ok(here.insert((self.open)()?).clone())
     }
 
-    /// The configuration as the backend completes it in a child: a file that no model should be read from must not be
-    /// read here either.
+    /// Lets the backend complete the configuration in a child. A file that must not be loaded here must not be read here
+    /// either.
     fn complete_in_child(
         &self,
         config: &ConfigDraft,
@@ -89,7 +89,7 @@ impl Backend for ProcessBackend {
         &self.name
     }
 
-    /// Of the library in this process, if it is open already.
+    /// Returns the version of the library in this process, if it is open already.
     fn runtime(&self) -> Option<String> {
         self.here.lock_unpoisoned().as_ref()?.runtime()
     }
@@ -106,7 +106,7 @@ impl Backend for ProcessBackend {
         }
     }
 
-    /// Asked of the library in this process, which reads no model for that.
+    /// Asks the library in this process, which reads no model for that.
     fn can_use_gpus(&self) -> bool {
         self.here().is_ok_and(|backend| backend.can_use_gpus())
     }

@@ -1,4 +1,4 @@
-//! Whether a model runs in a process of its own, and within which limits.
+//! The settings for models in their own processes, with their limits.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,35 +13,35 @@ const LOAD_TIMEOUT: &str = "isolation_load_timeout_seconds";
 const EXECUTION_TIMEOUT: &str = "isolation_execution_timeout_seconds";
 const UNLOAD_TIMEOUT: &str = "isolation_unload_timeout_seconds";
 
-/// Room that a process needs before any model: less is a mistake in the unit.
+/// Least memory in bytes that a process needs before any model. A smaller value is a mistake in the unit.
 const LEAST_MEMORY: u64 = 64 << 20;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_LOAD_SECONDS: u64 = 3600;
 const DEFAULT_EXECUTION_SECONDS: u64 = 600;
 const DEFAULT_UNLOAD_SECONDS: u64 = 10;
 
-/// What a model's parameters, or else the settings of its backend, say about isolation.
+/// The isolation settings from a model's parameters, or else from its backend's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// `isolation`: `process`, or `none`, the default.
     pub is_wanted: bool,
-    /// `isolation_memory_limit`: bytes of data that each process may have.
+    /// `isolation_memory_limit`: most bytes of data for each process.
     pub memory_limit: Option<u64>,
-    /// `isolation_timeout_seconds`: how long a process may take to start, and to end.
+    /// `isolation_timeout_seconds`: longest time for a process to start, and to end.
     pub timeout: Duration,
-    /// `isolation_load_timeout_seconds`: how long reading the model may take; 0 in the setting is for ever.
+    /// `isolation_load_timeout_seconds`: longest time to read the model; 0 in the setting means no limit.
     pub load: TimeLimit,
-    /// `isolation_execution_timeout_seconds`: how long requests may go without an answer; 0 in the setting is for ever.
+    /// `isolation_execution_timeout_seconds`: longest time of requests without an answer; 0 in the setting means no limit.
     pub execution: TimeLimit,
-    /// `isolation_unload_timeout_seconds`: the same while the model is unloaded and nobody waits for them.
+    /// `isolation_unload_timeout_seconds`: the same limit while the model is unloaded and nobody waits for the requests.
     pub abandoned: TimeLimit,
 }
 
 impl Isolation {
-    /// The model's parameters come before the backend's settings.
+    /// Reads the settings. The model's parameters override the backend's settings.
     ///
     /// # Errors
-    /// When a value is not one of those it can have; the error names it.
+    /// When a value is invalid; the error names it.
     pub fn read(
         parameters: &BTreeMap<String, String>,
         settings: &BTreeMap<String, String>,

@@ -1,12 +1,12 @@
-//! Native models in processes of their own: a decorator for backends, and the program of such a process.
+//! Native models in their own processes: a decorator for backends, and the program of such a process.
 //!
-//! [`ProcessBackend`] stands before a backend. Models whose configuration asks for `isolation` run in a child process
-//! per instance, which is this program again and constructs the same backend there ([`child::serve`]); all others run
-//! in the server as before. What an isolated model does to its process, it does to its own requests only.
+//! [`ProcessBackend`] wraps a backend. Each instance of a model with `isolation` in its configuration runs in a child
+//! process. The child is this program again and constructs the same backend ([`child::serve`]). All other models run in the
+//! server as before. A crash of an isolated model affects only its own requests.
 //!
 //! # Invariants
-//! - Of an isolated model nothing is read in the server's process, its file included.
-//! - What a child sends is checked; its end is an error of the requests it had.
+//! - The server's process reads nothing of an isolated model, not even its file.
+//! - Messages of a child are checked. Its end is an error of its open requests.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The JSON of the commands that start a child, read and written here.
+//! The JSON of the commands that start a child.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::isolation::Isolation;
 
-/// What both commands have: the backend and the model version. Meta of INIT and COMPLETE.
+/// The fields of both commands: the backend and the model version. Meta of INIT and COMPLETE.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Subject {
-    /// What the child constructs its backend from; its form is the program's own affair.
+    /// Description from which the child constructs its backend, in the program's own form.
     pub backend: Value,
     /// The configuration; for INIT with this instance as its only one.
     pub config: Value,
@@ -20,20 +20,20 @@ pub(crate) struct Subject {
     pub version: i64,
     pub model_dir: PathBuf,
     pub version_dir: PathBuf,
-    /// Of `--backend-config`.
+    /// Settings of `--backend-config`.
     pub backend_config: BTreeMap<String, String>,
-    /// Paths that may lead out of the model's folder; `None`: all may.
+    /// Paths that may leave the model's folder. `None`: all may.
     pub trusted_paths: Option<Vec<String>>,
-    /// Of the server's log.
+    /// Levels of the server's log.
     pub log_levels: LogLevels,
-    /// Bytes of data that the process may have.
+    /// Most bytes of data for the process.
     pub memory_limit: Option<u64>,
-    /// `None`: the model is not to be loaded, its configuration is to be completed.
+    /// The instance to load. `None`: only complete the configuration.
     pub instance: Option<InstancePlace>,
 }
 
 impl Subject {
-    /// `backend`: what a child constructs it from. `config`: as JSON.
+    /// Makes a command. `backend`: the description from which a child constructs it. `config`: as JSON.
     pub fn new(
         backend: &Value,
         config: Value,
@@ -67,7 +67,7 @@ impl Subject {
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct InstancePlace {
     pub name: String,
-    /// Whether it runs on the GPU `device_id`.
+    /// True if it runs on the GPU `device_id`.
     pub on_gpu: bool,
     pub device_id: u32,
     pub index: usize,

@@ -22,7 +22,7 @@ pub(crate) struct IsolatedModel {
 }
 
 impl IsolatedModel {
-    /// `description`: of the backend, for the child.
+    /// Makes the model. `description`: the backend's, for the child.
     pub fn new(
         context: LoadContext,
         description: Value,
@@ -38,7 +38,7 @@ impl IsolatedModel {
         Ok(Self { context, description, child, isolation, workers: WorkerList::default() })
     }
 
-    /// What the child of an instance is told.
+    /// Returns the message that describes an instance to its child.
     pub fn subject(&self, spec: &InstanceSpec) -> Subject {
         let place = InstancePlace {
             name: spec.name.clone(),
@@ -50,7 +50,7 @@ impl IsolatedModel {
         Subject::new(&self.description, config, &context, &self.isolation, Some(place))
     }
 
-    /// The configuration with this instance as its only one: the backend prepares nothing for others.
+    /// Returns the configuration with this instance as its only one, so that the backend prepares nothing for others.
     fn config_of(&self, spec: &InstanceSpec) -> Value {
         let config = serde_json::from_str(&to_json(self.context.config.raw()));
         let mut config: Value = config.unwrap_or_default();
@@ -70,7 +70,7 @@ impl IsolatedModel {
     }
 }
 
-/// Of an instance that runs on the CPU in the place of a GPU: the child would take them for a mistake.
+/// Removes GPU accelerators for an instance that runs on the CPU instead of a GPU. The child would reject them.
 fn remove_gpu_accelerators(config: &mut Map<String, Value>) {
     let optimization = config.get_mut("optimization").and_then(Value::as_object_mut);
     let accelerators = optimization

@@ -1,4 +1,4 @@
-//! Starting a child: the program, its arguments, and the services it has.
+//! Starts children: the program, its arguments, and its services.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc};
 
@@ -6,7 +6,7 @@ use galatea_backend::InstanceAlarm;
 use galatea_types::Result;
 use galatea_worker::{
     ArenaLimits, Connection, MemoryRules, Message, Program, Services, WorkLimits, Worker,
-    WorkerIdentity, WorkerOptions, wire::Malformed,
+    WorkerIdentity, WorkerOptions, wire::ProtocolError,
 };
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     variables,
 };
 
-/// How a child is started: usually this program itself, in a mode of its own that calls
+/// The program of a child: usually this program itself, in a mode of its own that calls
 /// [`child::serve`](crate::child::serve).
 #[derive(Clone, Debug)]
 pub struct ChildProgram {
@@ -23,11 +23,11 @@ pub struct ChildProgram {
     variables: Vec<(OsString, OsString)>,
 }
 
-/// Both arenas, like those of Python workers.
+/// Bounds of both arenas, like those of Python workers.
 pub(crate) const ARENAS: ArenaLimits = ArenaLimits { initial: 1 << 20, growth: 1 << 20, max: None };
 
 impl ChildProgram {
-    /// `variables`: the server's environment, of which a child gets what native libraries may need.
+    /// Makes the program. `variables`: the server's environment. A child gets the part that native libraries may need.
     pub fn new(
         path: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = OsString>,
@@ -40,7 +40,7 @@ impl ChildProgram {
         }
     }
 
-    /// Starts a child and waits until it listens. `instance`: `None` for one that completes a configuration.
+    /// Starts a child and waits until it is ready. `instance`: `None` for one that completes a configuration.
     pub(crate) fn start(
         &self,
         (model, version): (&Arc<str>, i64),
@@ -74,7 +74,7 @@ impl ChildProgram {
         })
     }
 
-    /// Model and instance are arguments only so that a list of processes shows them.
+    /// Returns the program. Model and instance are arguments only so that a list of processes shows them.
     fn program(&self, model: &str, instance: Option<&str>) -> Program {
         let shown = [model.into(), instance.unwrap_or("configuration").into()];
         Program {
@@ -91,12 +91,12 @@ impl ChildProgram {
     }
 }
 
-/// Native models ask nothing of the server.
+/// No services: native models ask nothing of the server.
 pub(crate) struct NoServices;
 
 impl Services for NoServices {
-    fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), Malformed> {
-        Err(Malformed("its kind is unknown"))
+    fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), ProtocolError> {
+        Err(ProtocolError("its kind is unknown"))
     }
 
     fn end(&self) {}

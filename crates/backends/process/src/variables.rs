@@ -1,17 +1,17 @@
-//! Which environment variables a child gets.
+//! The environment variables that a child gets.
 
 use std::ffi::OsString;
 
 use galatea_worker::is_secret_variable;
 
-/// Whole names that native libraries need to find their files, the user and the time zone.
+/// Names of variables by which native libraries find their files, the user and the time zone.
 const NAMES: &str = "HOME LANG LD_LIBRARY_PATH LD_PRELOAD LOGNAME PATH TMPDIR TZ USER";
 /// Beginnings of names: the settings of the libraries themselves.
 const PREFIXES: &str = "\
     ATEN_ BLIS_ CUBLAS_ CUDA_ CUDNN_ GLIBC_ GOMP_ KMP_ LC_ MALLOC_ MKL_ NCCL_ NVIDIA_ OMP_ ONNX OPENBLAS_ ORT_ PYTORCH_ \
     RUST_ TENSORRT_ TORCH TRT_ TRITON_ XDG_";
 
-/// Of the server's variables those that a native library may need: no others, for they may hold secrets.
+/// Selects the server's variables that a native library may need. No others are passed, for they may hold secrets.
 pub(crate) fn for_child(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {

@@ -1,8 +1,8 @@
-//! Protobuf as it lies in a file: fields one after the other, of which most are skipped unread. Model files are such
-//! files, and of gigabytes of weights one needs a few names.
+//! Reads protobuf files: fields one after the other, of which most are skipped unread. Model files have this form. They
+//! contain gigabytes of weights, but the server needs only a few names.
 //!
 //! # Invariants
-//! - Any bytes are read or refused: how many fields are looked at and how long a text may be is bounded.
+//! - Any bytes are read or refused: the number of fields and the length of a text are bounded.
 
 #![warn(missing_docs)]
 
@@ -12,45 +12,45 @@ use std::{
     path::Path,
 };
 
-/// Why a file cannot be read.
+/// The reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It cannot be read at all.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It is not protobuf, or not the whole of it.
+    /// It is not protobuf, or not the whole file.
     #[error("it is damaged, or not the whole of the file")]
     Malformed,
-    /// More fields than are looked at.
+    /// It has more fields than are read.
     #[error("it has more parts than are looked at")]
     TooManyFields,
 }
 
-/// What reading gives.
+/// The result of reading.
 pub type Result<T, E = ReadError> = std::result::Result<T, E>;
 
-/// Fields of one file that are looked at: a graph of a million nodes has fewer.
+/// Most fields that are read in one file: a graph of a million nodes has fewer.
 const MOST_FIELDS: u32 = 4_000_000;
-/// A name; what is longer is none.
+/// Longest text in bytes. A longer one is not a name.
 const LONGEST_TEXT: u64 = 64 << 10;
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValue {
     /// A number, or the bits of a float.
     Number(u64),
-    /// Text, bytes or a message of this many bytes, which begin where the reader is.
+    /// Text, bytes or a message of this many bytes, which begin at the reader's position.
     Bytes(Span),
 }
 
-/// Where a message ends in the file.
+/// The end of a message in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Behind its last byte.
+    /// Offset behind its last byte.
     pub end: u64,
 }
 
-/// Reads a file of which one needs a little.
+/// A reader for a small part of a file.
 pub struct Reader<'i> {
     input: BufReader<Box<dyn Input + 'i>>,
     at: u64,
@@ -104,7 +104,7 @@ impl<'i> Reader<'i> {
     /// Calls `each` with the number and the value of every field of a message. Skips bytes that `each` does not read.
     ///
     /// # Errors
-    /// The message is malformed, or `each` refuses a field.
+    /// When the message is malformed, or `each` refuses a field.
     pub fn fields(
         &mut self,
         message: Span,
@@ -136,10 +136,10 @@ impl<'i> Reader<'i> {
         })
     }
 
-    /// The text that ends there.
+    /// Reads the text that ends at `span`.
     ///
     /// # Errors
-    /// It is longer than a name, or no text.
+    /// When it is longer than a name, or not UTF-8.
     pub fn text(&mut self, span: Span) -> Result<String> {
         let length = span.end.saturating_sub(self.at);
         if length > LONGEST_TEXT {

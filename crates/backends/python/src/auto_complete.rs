@@ -1,4 +1,4 @@
-//! A model's own `auto_complete_config`: run in a worker that is started for it, when the model's code has one.
+//! Runs a model's own `auto_complete_config` in a worker of its own, if the model's code has one.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::{
     package::Package,
     services::PythonServices,
     settings::{self, Settings},
-    start::{self, Start},
+    start::{self, WorkerStart},
     worker_rules::{ModelControlRule, ModelFolders},
 };
 
-/// The configuration as the model completes it. Most models do not, and then no worker is started.
+/// Returns the configuration as the model completes it. Most models have no such code, and then no worker is started.
 pub(crate) fn complete(
     mut config: ConfigDraft,
     context: &CompletionContext<'_>,
@@ -46,8 +46,8 @@ pub(crate) fn complete(
     )?;
     let folders =
         ModelFolders { model: context.model_dir, version: context.version_dir, code: &file };
-    let Start { program, temporary: _temporary } =
-        Start::new(&environment, package, &folders, defaults)?;
+    let WorkerStart { program, temporary: _temporary } =
+        WorkerStart::new(&environment, package, &folders, defaults)?;
     let isolation = start::isolation(&program);
     let mut worker = Worker::start(WorkerOptions {
         identity: start::identity(context.model_name.into(), context.version, None),

@@ -1,4 +1,4 @@
-//! What a backend gives to all its models: code, an environment, settings.
+//! The defaults of a backend for all its models: code, an environment, settings.
 
 use std::{
     collections::BTreeMap,
@@ -15,21 +15,21 @@ use crate::{
     worker_rules::WorkerRules,
 };
 
-/// Used where a model has nothing of its own.
+/// Values for models that have none of their own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelDefaults {
     /// Code and environment of a backend that is written in Python. `None`: each version has a file of its own.
     pub files: Option<PythonBackendFiles>,
-    /// Of the backend; those of a model take precedence.
+    /// Settings of the backend; those of a model take precedence.
     pub settings: BTreeMap<String, String>,
     /// The server's environment variables.
     pub variables: Variables,
-    /// What the processes of models may see and do.
+    /// Rules for the processes of models.
     pub rules: WorkerRules,
 }
 
 impl ModelDefaults {
-    /// The file with the model's code. `name`: from its configuration; empty: `model.py`.
+    /// Returns the file with the model's code. `name` comes from its configuration; empty: `model.py`.
     pub fn file(&self, version_dir: &Path, name: &str) -> Result<PathBuf> {
         let path = match &self.files {
             Some(files) => files.model_py.clone(),
@@ -45,7 +45,7 @@ impl ModelDefaults {
         runtime == if self.files.is_some() { "model.py" } else { "libtriton_python.so" }
     }
 
-    /// A model's parameters, with the backend's environment where they name none.
+    /// Returns a model's parameters, with the backend's environment if they name none.
     pub fn parameters(&self, mut own: BTreeMap<String, String>) -> BTreeMap<String, String> {
         if let Some(packed) = self.files.as_ref().and_then(|files| files.execution_env.as_ref()) {
             let packed = || packed.display().to_string();
@@ -54,7 +54,8 @@ impl ModelDefaults {
         own
     }
 
-    /// Where the environment among [`ModelDefaults::parameters`] may lie: the backend's own is the operator's.
+    /// Returns where the environment among [`ModelDefaults::parameters`] may lie. The backend's own comes from the operator,
+    /// so it may lie anywhere.
     pub fn paths(&self, own: &BTreeMap<String, String>, rules: &PathRules) -> PathRules {
         match own.contains_key(EXECUTION_ENV_PATH) {
             true => rules.clone(),
@@ -62,7 +63,7 @@ impl ModelDefaults {
         }
     }
 
-    /// A model's settings, with the backend's where they lack a key.
+    /// Merges a model's settings with the backend's, which fill in missing keys.
     pub fn settings(&self, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut settings = self.settings.clone();
         settings.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -70,7 +71,7 @@ impl ModelDefaults {
     }
 }
 
-/// What the code of a model may have at most: it is read whole, and data lies in files of its own.
+/// Most bytes of a model's code: the whole file is read. Data belongs into files of its own.
 const MAX_CODE: u64 = 64 << 20;
 
 pub(crate) fn read_code(file: &Path) -> Result<Vec<u8>> {
@@ -88,12 +89,12 @@ pub(crate) fn read_code(file: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// Whether a model may have an `auto_complete_config`: its text has the word, or its class comes from elsewhere.
+/// Returns true if a model may have an `auto_complete_config`: its text has the word, or its class comes from elsewhere.
 pub(crate) fn may_complete(code: &[u8]) -> bool {
     mentions(code, "auto_complete_config") || !is_self_contained(code)
 }
 
-/// Whether the code has the class of the model whole: one without a base, and nothing that a whole module is taken for.
+/// Returns true if the code contains the model's whole class: it has no base class, and no line imports all of a module.
 fn is_self_contained(code: &[u8]) -> bool {
     const CLASS: &[u8] = b"class TritonPythonModel";
     let lines = || code.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
@@ -109,7 +110,7 @@ fn is_self_contained(code: &[u8]) -> bool {
     !has_star && lines().find_map(is_whole) == Some(true)
 }
 
-/// Whether a word occurs in a model's code: cheaper than starting a worker to find out.
+/// Returns true if a word occurs in a model's code, which is cheaper to find out than by starting a worker.
 pub(crate) fn mentions(code: &[u8], word: &str) -> bool {
     code.windows(word.len()).any(|part| part == word.as_bytes())
 }

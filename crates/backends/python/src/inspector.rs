@@ -1,8 +1,8 @@
-//! Looks at Python models without running any of their code.
+//! Inspects Python models without running any of their code.
 
 use std::{collections::BTreeMap, path::Path};
 
-use galatea_backend::{CannotTell, CompletionContext, Inspector};
+use galatea_backend::{CompletionContext, Inspector, NotDeclared};
 use galatea_config::{ConfigDraft, Diagnostic, ModelConfig, Place};
 use galatea_types::{Code, Environment, Error, Result};
 
@@ -14,15 +14,15 @@ use crate::{
     worker_rules::WorkerRules,
 };
 
-/// What the files of Python models tell before the backend `python`, or one written in Python, loads them.
+/// Inspector of the files of Python models, before the backend `python`, or one written in Python, loads them.
 pub struct PythonInspector {
     defaults: ModelDefaults,
 }
 
 impl PythonInspector {
-    /// Of the backend `python`, or of one whose models all run the code in `files`. `settings`: those of
-    /// `--backend-config` for it.
-    /// `variables`: in whose `PATH` the interpreter is that reads code; without one code is not read for mistakes.
+    /// Makes an inspector for the backend `python`, or for one whose models all run the code in `files`.
+    /// `settings`: those of `--backend-config` for it. `variables`: their `PATH` leads to the interpreter that reads code.
+    /// Without an interpreter, code is not checked for mistakes.
     pub fn new(
         files: Option<PythonBackendFiles>,
         settings: BTreeMap<String, String>,
@@ -85,7 +85,7 @@ impl Inspector for PythonInspector {
                  loaded only",
                 context.model_name
             );
-            return Err(CannotTell(text).into());
+            return Err(NotDeclared(text).into());
         }
         Ok(config)
     }

@@ -1,8 +1,8 @@
-//! Runs Python models, each instance in a process of its own.
+//! Runs Python models, each instance in its own process.
 //!
-//! A worker is the user's own interpreter running the package in `worker/`, which this crate embeds. How the server
-//! starts, watches and ends such a process and exchanges tensors with it is the crate `galatea-worker`; here is what
-//! Python adds: environments, the settings, and what models may ask of the server.
+//! A worker is the user's own interpreter running the package in `worker/`, which this crate embeds. The crate
+//! `galatea-worker` starts, watches and ends such processes and exchanges tensors with them. This crate adds the parts for
+//! Python: environments, settings, and the calls that models may make to the server.
 
 #![warn(missing_docs)]
 
@@ -40,21 +40,21 @@ use crate::{
     settings::Settings,
 };
 
-/// The backend `python`, or one that is itself written in Python.
+/// The backend `python`, or a backend that is itself written in Python.
 pub struct PythonBackend {
     name: String,
     defaults: ModelDefaults,
-    /// Written to disk when the first model needs it.
+    /// The worker's code, written to disk when the first model needs it.
     package: OnceLock<Result<Arc<Package>>>,
 }
 
 impl PythonBackend {
-    /// The backend `python`, or with `files` one of another name whose models all run the code in them: their own folders hold
-    /// what that code reads. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
-    /// which lead to interpreters and to the data folder. `rules`: what models may see and do.
+    /// Opens the backend `python`, or with `files` a backend of another name whose models all run that code and keep its
+    /// data in their own folders. `settings`: those of `--backend-config` for it. `variables`: the server's environment,
+    /// which leads to interpreters and to the data folder. `rules`: limits of the models' processes.
     ///
     /// # Errors
-    /// When a setting has a value it cannot have; the error names it.
+    /// When a setting has an invalid value; the error names it.
     pub fn open(
         files: Option<(&str, PythonBackendFiles)>,
         settings: &BTreeMap<String, String>,
@@ -67,7 +67,7 @@ impl PythonBackend {
         Settings::read(&defaults.settings)?;
         defaults.rules.open(&defaults.variables)?;
         if defaults.files.is_none() {
-            // Another backend's code may read settings of its own.
+            // The code of another backend may read settings of its own.
             Settings::warn_of_unknown(&defaults.settings);
         }
         Ok(Arc::new(Self { name: name.to_owned(), defaults, package: OnceLock::new() }))
@@ -95,7 +95,7 @@ impl Backend for PythonBackend {
         auto_complete::complete(config, context, &*self.package()?, &self.defaults)
     }
 
-    /// A backend that is made in Python is its `model.py`.
+    /// Returns true if the runtime is found. For a backend written in Python it is the backend's `model.py`.
     fn has_runtime(&self, runtime: &str) -> bool {
         self.defaults.has_runtime(runtime)
     }

@@ -13,7 +13,7 @@ use galatea_backend::{InstanceSpec, LoadContext, Model, ModelInstance};
 use galatea_config::{Diagnostic, FieldPath, InstanceKind, ModelConfig, to_json};
 use galatea_types::{Code, Result};
 use galatea_worker::{
-    LogLevels, MemoryRules, Program, ToldOutputs, Worker, WorkerInstance, WorkerList,
+    LogLevels, MemoryRules, Program, ReportedOutputs, Worker, WorkerInstance, WorkerList,
     WorkerOptions,
     wire::{INLINE_LIMIT, kind},
 };
@@ -25,31 +25,31 @@ use crate::{
     package::Package,
     services::{PythonServices, ReadinessQueries},
     settings::{self, Settings},
-    start::{self, Start},
+    start::{self, WorkerStart},
     temporary_folder::TemporaryFolder,
     worker_rules::{ModelControlRule, ModelFolders, WorkerRules},
 };
 
-/// How long a model's `is_ready` may take.
+/// Time limit of a model's `is_ready`.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A version of a Python model: where it lies and in which environment it runs.
+/// A version of a Python model, with its folder and environment.
 pub(crate) struct PythonModel {
     context: LoadContext,
     file: PathBuf,
     settings: Settings,
     program: Arc<Program>,
     _temporary: Option<TemporaryFolder>,
-    /// What the program runs lies on disk for as long, and so does what it runs in.
+    /// Keeps the worker's code and the environment on disk while the model is loaded.
     _package: Arc<Package>,
     _environment: EnvironmentLease,
-    /// It may respond through response senders, perhaps after `execute` has returned.
+    /// True if it may respond through response senders, perhaps after `execute` has returned.
     uses_senders: bool,
     has_readiness_check: AtomicBool,
     model_control: ModelControlRule,
     workers: WorkerList<PythonServices>,
     rules: WorkerRules,
-    told_outputs: Arc<ToldOutputs>,
+    told_outputs: Arc<ReportedOutputs>,
 }
 
 impl PythonModel {
@@ -79,7 +79,7 @@ impl PythonModel {
         log::info!("model '{}' runs in {}", config.name(), environment.description);
         let folders =
             ModelFolders { model: &context.model_dir, version: &context.version_dir, code: &file };
-        let start = Start::new(&environment, &package, &folders, defaults)?;
+        let start = WorkerStart::new(&environment, &package, &folders, defaults)?;
         Ok(Self {
             model_control: defaults.rules.model_control(config.name()),
             uses_senders: config.is_decoupled()
@@ -170,7 +170,7 @@ impl Model for PythonModel {
         self.workers.prepare_to_leave();
     }
 
-    /// The readiness check of every living worker, all at the same time.
+    /// Runs the readiness check of every living worker, all at the same time.
     fn is_ready(&self) -> bool {
         if !self.has_readiness_check() {
             return true;
@@ -188,7 +188,7 @@ impl Model for PythonModel {
     }
 }
 
-/// `FORCE_CPU_ONLY_INPUT_TENSORS` is `yes` or `no`, as in Triton; inputs always come in main memory.
+/// Checks that `FORCE_CPU_ONLY_INPUT_TENSORS` is `yes` or `no`, as in Triton. Inputs always come in main memory.
 pub(crate) fn check_parameters(config: &ModelConfig) -> Result<()> {
     match config.parameters().get("FORCE_CPU_ONLY_INPUT_TENSORS").map(String::as_str) {
         None | Some("yes" | "no") => Ok(()),

@@ -1,7 +1,7 @@
-//! Metrics that a model defines. Those of a worker are removed when it ends.
+//! Metrics that a model defines. A worker's metrics are removed when it ends.
 //!
-//! A family of the worker holds its series: a model that asks for the labels again, in each execution, gets the series
-//! there is. They go with the family, whatever metrics the model keeps of it.
+//! A family of the worker holds its series. A model that asks for the same labels in each execution gets the existing
+//! series. They are removed with the family, whatever metrics the model still keeps.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,21 +29,21 @@ struct Defined {
     metrics: HashMap<u64, CustomMetric>,
 }
 
-/// One family as one object of the model holds it.
+/// A family that one object of the model holds.
 struct Family {
     family: Arc<CustomFamily>,
     /// Ids of its series.
     series: BTreeMap<Labels, u64>,
 }
 
-/// Families and metrics of one worker together, and bytes of the texts of one: each is a line whenever somebody asks for
+/// Most families and metrics of one worker together, and most bytes of the texts of one. Each is a line of every reading of
 /// the server's metrics.
 const MAX_METRICS: usize = 10_000;
 const MAX_TEXT: usize = 16 << 10;
 const MAX_BUCKETS: usize = 1000;
 
 impl Defined {
-    /// Whether there is room for one more, with texts of this length.
+    /// Checks that there is room for one more, with texts of this length.
     fn check_room(&self, text: usize) -> Result<()> {
         if self.families.len() + self.metrics.len() >= MAX_METRICS {
             let text = format!("a model may not define more than {MAX_METRICS} metrics");
@@ -70,12 +70,12 @@ impl Defined {
 }
 
 impl ModelMetrics {
-    /// `registry`: what the server exports.
+    /// Makes the metrics of a worker, to be exported by `registry`.
     pub fn new(registry: Arc<CustomMetrics>) -> Self {
         Self { registry, defined: Mutex::default() }
     }
 
-    /// Carries out a call of the worker; `None`: its operation is not one on metrics.
+    /// Executes a call of the worker. Returns `None` if it is not about metrics.
     pub fn call(&self, operation: &str, fields: &Value) -> Option<Result<Value>> {
         let value = || fields.get("value").and_then(number).ok_or_else(|| missing("value"));
         let done = |result: Result<()>| result.map(|()| Value::Null);
@@ -97,7 +97,7 @@ impl ModelMetrics {
         })
     }
 
-    /// Carries out a notification, which has no result.
+    /// Executes a notification, which has no result.
     pub fn notify(&self, fields: &Value) {
         if fields.get("op").and_then(Value::as_str) == Some("drop_family") {
             let id = fields.get("family").and_then(Value::as_u64).unwrap_or_default();
@@ -105,7 +105,7 @@ impl ModelMetrics {
         }
     }
 
-    /// Removes all of them.
+    /// Removes all families and metrics.
     pub fn clear(&self) {
         *self.defined.lock_unpoisoned() = Defined::default();
     }
@@ -182,7 +182,7 @@ fn buckets(fields: &Value) -> Result<Option<Vec<f64>>> {
     bounds.collect::<Result<_>>().map(Some)
 }
 
-/// A number travels as text: JSON has neither infinity nor what is no number.
+/// Reads a number from text: JSON has neither infinity nor NaN.
 fn number(value: &Value) -> Option<f64> {
     value.as_str()?.parse().ok()
 }

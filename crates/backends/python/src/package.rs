@@ -32,13 +32,13 @@ const FILES: &[(&str, &str)] = embedded! {
 /// The worker's code on disk.
 pub(crate) struct Package {
     pub folder: PathBuf,
-    /// Set when the data folder could not be written: removed with this.
+    /// Set if the data folder could not be written. The folder is removed with this value.
     _temporary: Option<TempDir>,
 }
 
 impl Package {
-    /// Writes the code below the data folder of the user, unless it is there already; to a temporary folder
-    /// where that cannot be.
+    /// Writes the code below the user's data folder, unless it exists already. If that fails, writes it to a temporary
+    /// folder.
     pub fn install(data_folder: Option<&Path>) -> Result<Self> {
         if let Some(data_folder) = data_folder {
             match install_below(&data_folder.join("python-worker")) {
@@ -59,8 +59,8 @@ impl Package {
     }
 }
 
-/// The code in a folder below `parent` named after its content. It is put there by one rename, so it is complete;
-/// one that was changed since is replaced.
+/// Installs the code in a folder below `parent` named after its content. One rename puts it there, so it is complete. A
+/// folder that was changed since is replaced.
 fn install_below(parent: &Path) -> io::Result<PathBuf> {
     let folder = parent.join(fingerprint());
     if is_intact(&folder) {
@@ -78,7 +78,7 @@ fn install_below(parent: &Path) -> io::Result<PathBuf> {
         Ok(()) => Ok(folder),
         Err(error) => {
             let _ = fs::remove_dir_all(&fresh);
-            // Another process was faster.
+            // Another process may have been faster.
             if is_intact(&folder) { Ok(folder) } else { Err(error) }
         }
     }

@@ -1,4 +1,4 @@
-//! The settings of the backend: `--backend-config=python,KEY=VALUE`.
+//! The settings of the Python backend: `--backend-config=python,KEY=VALUE`.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
@@ -15,7 +15,7 @@ pub(crate) const TIMEOUT: &str = "stub-timeout-seconds";
 const INITIALIZATION: &str = "initialization-timeout-secs";
 const EXECUTION: &str = "execution-timeout-secs";
 const UNLOAD: &str = "unload-timeout-secs";
-/// Parameter of a model, over the setting of the backend.
+/// Parameter of a model, which overrides the setting of the backend.
 const EXECUTION_PARAMETER: &str = "EXECUTION_TIMEOUT_SECS";
 const THREAD_POOL: &str = "thread-pool-size";
 const QUEUE_SIZE: &str = "shm_message_queue_size";
@@ -23,7 +23,7 @@ const QUEUE_SIZE: &str = "shm_message_queue_size";
 /// Settings that this module reads.
 const READ_HERE: [&str; 8] =
     [DEFAULT_SIZE, GROWTH, MAX_SIZE, REGION_PREFIX, TIMEOUT, INITIALIZATION, EXECUTION, UNLOAD];
-/// Settings without an effect on this backend that Triton's users give, or that are read elsewhere: no warning.
+/// Settings of Triton's users without an effect on this backend, or that are read elsewhere: they cause no warning.
 const READ_ELSEWHERE: [&str; 12] = [
     "auto-complete-config",
     "backend-directory",
@@ -41,28 +41,28 @@ const READ_ELSEWHERE: [&str; 12] = [
 
 const MIB: usize = 1 << 20;
 
-/// `--backend-config=python,KEY=VALUE`.
+/// Settings from `--backend-config=python,KEY=VALUE`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub arenas: ArenaLimits,
-    /// How long an interpreter may take to start, and a model to finalize.
+    /// Longest time for an interpreter to start, and for a model to finalize.
     pub timeout: Duration,
-    /// Of initializing a model.
+    /// Time limit for initializing a model.
     pub initialization: TimeLimit,
-    /// Of a worker that has requests and responds to none.
+    /// Time limit of a worker that has requests and responds to none.
     pub execution: TimeLimit,
-    /// The same while its model is unloaded and nobody waits for them.
+    /// The same limit while its model is unloaded and nobody waits for the requests.
     pub abandoned: TimeLimit,
 }
 
-/// Models load for many minutes, but not for ever.
+/// Default limit of a load. Some models take many minutes.
 const INITIALIZATION_SECS: u64 = 3600;
 const EXECUTION_SECS: u64 = 600;
-/// Well within the time that a server has to end.
+/// Default limit of an unload, well within the time that a server has to end.
 const UNLOAD_SECS: u64 = 10;
 
 impl Settings {
-    /// Errors name the setting and its limits; most texts are Triton's. Unknown settings are ignored.
+    /// Reads the settings. Errors name the setting and its limits; most texts are Triton's. Unknown settings are ignored.
     pub fn read(config: &BTreeMap<String, String>) -> Result<Self> {
         let initial = number(config, DEFAULT_SIZE)?.unwrap_or(MIB);
         if initial < MIB {
@@ -93,10 +93,10 @@ impl Settings {
         })
     }
 
-    /// With what a model's own `parameters` say.
+    /// Returns the settings with those of a model's own `parameters`.
     ///
     /// # Errors
-    /// When such a parameter has a value it cannot have; the error names it.
+    /// When such a parameter has an invalid value; the error names it.
     pub fn of_model(self, parameters: &BTreeMap<String, String>) -> Result<Self> {
         let Some(text) = parameters.get(EXECUTION_PARAMETER) else { return Ok(self) };
         let seconds = text.trim().parse().map_err(|_| no_number(EXECUTION_PARAMETER, text))?;
@@ -111,7 +111,7 @@ impl Settings {
     }
 }
 
-/// Seconds; 0: no limit.
+/// Reads seconds as a time limit; 0: no limit.
 fn time_limit(
     config: &BTreeMap<String, String>,
     setting: &'static str,

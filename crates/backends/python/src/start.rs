@@ -1,4 +1,4 @@
-//! What a worker is started as: the interpreter of an environment, with this crate's package.
+//! Makes the program of a worker: the interpreter of an environment, with this crate's package.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::{
     temporary_folder::TemporaryFolder, worker_rules::ModelFolders,
 };
 
-/// How a worker is called. `instance`: `None` for one that only completes a configuration.
+/// Returns the identity of a worker. `instance`: `None` for one that only completes a configuration.
 pub(crate) fn identity(model: Arc<str>, version: i64, instance: Option<String>) -> WorkerIdentity {
     WorkerIdentity { role: "Python worker", model, version, instance }
 }
 
-/// What a worker is started as, and what it needs for as long as it may be started again.
-pub(crate) struct Start {
+/// The program of a worker, with all it needs for as long as it may be started again.
+pub(crate) struct WorkerStart {
     pub program: Arc<Program>,
-    /// Of an isolated model.
+    /// Temporary folder of an isolated model.
     pub temporary: Option<TemporaryFolder>,
 }
 
-impl Start {
-    /// The interpreter running the package.
+impl WorkerStart {
+    /// Makes the start of an interpreter that runs the package.
     pub fn new(
         environment: &Environment,
         package: &Package,
@@ -58,7 +58,7 @@ impl Start {
     }
 }
 
-/// The level that a program is isolated at, which the worker tells in its errors; `None`: it is not.
+/// Returns the isolation level of a program, which the worker names in its errors. `None`: it is not isolated.
 pub(crate) fn isolation(program: &Program) -> Option<&'static str> {
     program.sandbox.as_ref().map(|sandbox| sandbox.level.name())
 }

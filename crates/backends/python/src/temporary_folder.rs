@@ -1,4 +1,4 @@
-//! The folder for temporary files of an isolated model, and its removal, whatever the model has left in it.
+//! The folder for temporary files of an isolated model. It is removed whatever the model has left in it.
 
 use std::{
     ffi::{CString, OsString},
@@ -21,8 +21,8 @@ use rustix::{
     io::Errno,
 };
 
-/// A folder that only the server's user may look into; removed when this is dropped. One that a killed server has left is
-/// removed by the next: nobody holds its lock.
+/// A folder that only the server's user may read. It is removed when this is dropped. The next server removes a folder that
+/// a killed one left: nobody holds its lock.
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder {
     path: PathBuf,
@@ -30,11 +30,11 @@ pub(crate) struct TemporaryFolder {
 }
 
 const PREFIX: &str = "galatea-model-";
-/// Another server may take a folder for one that was left, until it is locked.
+/// Attempts to create a folder. Until it is locked, another server may take it for a leftover.
 const TRIES: usize = 8;
 
 impl TemporaryFolder {
-    /// Below the folder for temporary files of the server.
+    /// Creates a folder below the server's folder for temporary files.
     pub fn create() -> Result<Self> {
         static LEFT: Once = Once::new();
         LEFT.call_once(|| remove_left(&std::env::temp_dir()));
@@ -50,7 +50,7 @@ impl TemporaryFolder {
         &self.path
     }
 
-    /// The variables by which libraries find it, and PyTorch, for the code that it compiles.
+    /// Returns the variables that name the folder to libraries, and to PyTorch for the code that it compiles.
     pub fn variables(&self) -> [(OsString, OsString); 3] {
         ["TMPDIR", "TMP", "TEMP"].map(|name| (name.into(), self.path.clone().into()))
     }
@@ -64,7 +64,7 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// `None`: somebody else was faster to lock it.
+/// Tries to create a folder. Returns `None` if another process locked it first.
 fn try_create() -> io::Result<Option<TemporaryFolder>> {
     let mode = Permissions::from_mode(0o700);
     let created = tempfile::Builder::new().prefix(PREFIX).permissions(mode).tempdir()?;
@@ -72,7 +72,7 @@ fn try_create() -> io::Result<Option<TemporaryFolder>> {
     Ok(lock(&path).map(|lock| TemporaryFolder { path, _lock: lock }))
 }
 
-/// `None`: another holds the lock, or the folder is gone.
+/// Locks a folder. Returns `None` if another holds the lock, or the folder is gone.
 fn lock(path: &Path) -> Option<OwnedFd> {
     let folder = open_folder(CWD, path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -80,10 +80,10 @@ fn lock(path: &Path) -> Option<OwnedFd> {
     ((ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)).then_some(folder)
 }
 
-/// Entries of the folder for temporary files that are looked at.
+/// Most entries of the folder for temporary files that are checked.
 const MOST_LOOKED_AT: usize = 65_536;
 
-/// Removes what servers of this user have left that were killed.
+/// Removes the folders that killed servers of this user have left.
 fn remove_left(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().take(MOST_LOOKED_AT);
@@ -99,11 +99,11 @@ fn remove_left(parent: &Path) {
     }
 }
 
-/// What is removed of one folder: a model may have made more files than anybody wants to wait for.
+/// Most entries that are removed with one temporary folder: a model may have made more files than anybody wants to wait for.
 const MOST_ENTRIES: usize = 10_000_000;
 
-/// Removes a folder. No link in it is followed and folders in it may be nested as deep as they like: each is moved up
-/// before it is emptied, so that neither stack nor descriptors grow with the depth.
+/// Removes a folder. It follows no link, and folders may be nested to any depth. Each is moved up before it is emptied, so
+/// that neither stack nor descriptors grow with the depth.
 fn remove(path: &Path) -> io::Result<()> {
     let root = open_folder(CWD, path)?;
     let mut seen = 0;
@@ -119,7 +119,7 @@ fn remove(path: &Path) -> io::Result<()> {
             }
             empty(root.as_fd(), &name, &mut seen)?;
             match unlinkat(&root, &name, AtFlags::REMOVEDIR) {
-                // There is more in it than was looked at: its turn comes again.
+                // The folder has more entries than were read, so it is emptied again later.
                 Ok(()) | Err(Errno::NOTEMPTY | Errno::NOENT) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -127,7 +127,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Empties the folder `name`: its files go, its folders move up into `root`, each under the next number that is free.
+/// Empties the folder `name`: removes its files and moves its folders up into `root`, each under the next free number.
 fn empty(root: BorrowedFd<'_>, name: &CString, seen: &mut usize) -> io::Result<()> {
     let folder = open_folder(root, name)?;
     for inner in names(folder.as_fd())? {
@@ -138,7 +138,7 @@ fn empty(root: BorrowedFd<'_>, name: &CString, seen: &mut usize) -> io::Result<(
         loop {
             match renameat(&folder, &inner, root, format!("moved-{seen}")) {
                 Ok(()) => break,
-                // The model has made something of that name.
+                // The model itself made an entry of that name.
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => count(seen)?,
                 Err(error) => return Err(error.into()),
             }
@@ -155,7 +155,7 @@ fn count(seen: &mut usize) -> io::Result<()> {
     }
 }
 
-/// False: it is a folder.
+/// Removes a file. Returns false if it is a folder.
 fn unlink(folder: BorrowedFd<'_>, name: &CString) -> io::Result<bool> {
     match unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
@@ -169,7 +169,7 @@ fn open_folder(at: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedF
     Ok(openat(at, path, flags, Mode::empty())?)
 }
 
-/// The names in a folder, but no more at once than memory is there for.
+/// Returns names in a folder, a bounded number at once to save memory.
 fn names(folder: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
     const AT_ONCE: usize = 10_000;
     let entries = Dir::read_from(folder)?;

@@ -1,4 +1,4 @@
-//! What the processes of Python models may see and do: the options of the server, and what of them the log tells.
+//! The rules for the processes of Python models: the options of the server, and the log lines about them.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use galatea_worker::{
     IsolationLevel, KernelSupport, Sandbox, WorkLimits, is_secret_variable, secret_files,
 };
 
-/// What the processes of Python models may see and do.
+/// Rules for what the processes of Python models may see and do.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerRules(Arc<Rules>);
 
@@ -24,12 +24,12 @@ struct Rules {
     is_told: OnceLock<()>,
 }
 
-/// The options that rules are made of.
+/// The options from which rules are made.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerOptions {
     /// `--python-isolation`
     pub isolation: IsolationLevel,
-    /// `--python-environment-variable`: variables that are passed on though their names say that they are secret.
+    /// `--python-environment-variable`: variables that are passed on though their names look secret.
     pub variables: BTreeSet<String>,
     /// `--python-readable-path`
     pub readable: Vec<PathBuf>,
@@ -37,31 +37,32 @@ pub struct WorkerOptions {
     pub writable: Vec<PathBuf>,
     /// Files of the server that no confined worker may read.
     pub secret: Vec<PathBuf>,
-    /// `--python-model-control`: models that may load and unload others though nobody else may.
+    /// `--python-model-control`: models that may load and unload others even if other models may not.
     pub controlling_models: BTreeSet<String>,
-    /// `--python-memory`: bytes that the processes of one worker may take together.
+    /// `--python-memory`: most bytes that the processes of one worker may take together.
     pub memory: Option<u64>,
-    /// `--hardened`: nobody changes the server unless something else says so.
+    /// `--hardened`: nobody changes the server unless another option allows it.
     pub is_hardened: bool,
-    /// A request ends what makes environments.
+    /// Ends work on environments when it is requested.
     pub stop: Stop,
-    /// Shows how far the builds of environments are.
+    /// Shows the progress of building environments.
     pub progress: ProgressMaker,
 }
 
-/// Whether a model may load and unload models.
+/// Rule for a model that loads and unloads models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ModelControlRule {
-    /// With any configuration and files, as clients of a server without a policy may.
+    /// It may, with any configuration and files, as clients of a server without a policy.
     #[default]
     Free,
-    /// Only as the repository has them: files and configurations say which programs and libraries the server runs.
+    /// It may only as the repository has them: files and configurations name the programs and libraries that the server
+    /// runs.
     OfTheRepository,
-    /// Not at all.
+    /// It may not.
     Refused { model: String, because: String },
 }
 
-/// The folders of a model, and the file with its code, which for a backend written in Python lies elsewhere.
+/// The folders of a model, and the file with its code. For a backend written in Python that lies elsewhere.
 pub(crate) struct ModelFolders<'a> {
     pub model: &'a Path,
     pub version: &'a Path,
@@ -69,17 +70,17 @@ pub(crate) struct ModelFolders<'a> {
 }
 
 impl WorkerRules {
-    /// Rules of these options.
+    /// Makes the rules of these options.
     pub fn new(options: WorkerOptions) -> Self {
         Self(Arc::new(Rules { options, is_told: OnceLock::new() }))
     }
 
-    /// How far the processes are confined.
+    /// Returns the isolation level of the processes.
     pub fn level(&self) -> IsolationLevel {
         self.0.options.isolation
     }
 
-    /// Whether a model may load and unload models.
+    /// Returns the rule for a model that loads and unloads models.
     pub(crate) fn model_control(&self, model: &str) -> ModelControlRule {
         let WorkerOptions { isolation, controlling_models, is_hardened, .. } = &self.0.options;
         let is_isolated = *isolation != IsolationLevel::None;
@@ -94,12 +95,12 @@ impl WorkerRules {
         }
     }
 
-    /// Bytes that the processes of one worker may take together.
+    /// Returns the most bytes that the processes of one worker may take together.
     pub(crate) fn memory(&self) -> Option<u64> {
         self.0.options.memory
     }
 
-    /// The limits of a worker's work.
+    /// Returns the limits of a worker's work.
     pub(crate) fn limits(&self, settings: &Settings) -> WorkLimits {
         WorkLimits {
             execution: settings.execution,
@@ -109,12 +110,12 @@ impl WorkerRules {
         }
     }
 
-    /// What shows how far the builds of environments are.
+    /// Returns the maker of progress displays for builds of environments.
     pub(crate) fn progress(&self) -> &ProgressMaker {
         &self.0.options.progress
     }
 
-    /// The barriers around the programs that make a model's environment.
+    /// Returns the limits of the programs that make a model's environment.
     pub(crate) fn confinement(&self, variables: &Variables) -> Confinement {
         let WorkerOptions { isolation, readable, .. } = &self.0.options;
         if *isolation == IsolationLevel::None {
@@ -137,10 +138,10 @@ impl WorkerRules {
         secrets
     }
 
-    /// Checks that the paths exist, and tells the log once what models do not get and what this kernel cannot refuse.
+    /// Checks that the paths exist, and logs once what is withheld from models and what this kernel cannot refuse.
     ///
     /// # Errors
-    /// When a path of the options is not there.
+    /// When a path of the options does not exist.
     pub(crate) fn open(&self, variables: &Variables) -> Result<()> {
         let options = &self.0.options;
         for (option, paths) in [("readable", &options.readable), ("writable", &options.writable)] {
@@ -180,7 +181,7 @@ impl WorkerRules {
         }
     }
 
-    /// Variables of the server that models do not get, whatever the level is.
+    /// Returns the variables of the server that models do not get, whatever the level is.
     pub(crate) fn withheld(&self, variables: &Variables) -> Vec<OsString> {
         let passed = &self.0.options.variables;
         let names = variables.variables().map(|(name, _)| name);
@@ -190,8 +191,8 @@ impl WorkerRules {
         names.filter(is_withheld).collect()
     }
 
-    /// What a model's processes reach; `None`: what the server does. `own`: folders of its interpreter and of the worker's
-    /// code. `temporary`: for temporary files.
+    /// Returns what a model's processes may reach, or `None` if they reach what the server does. `own`: folders of its
+    /// interpreter and of the worker's code. `temporary`: for temporary files.
     pub(crate) fn sandbox(
         &self,
         folders: &ModelFolders<'_>,
@@ -203,7 +204,7 @@ impl WorkerRules {
         if *isolation == IsolationLevel::None {
             return None;
         }
-        // Where links lead now: they may lead elsewhere when a process is started again.
+        // The current targets of links: they may change before a process is started again.
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let code = folders.code.parent().unwrap_or(folders.code);
         let mut sandbox = Sandbox {
@@ -216,7 +217,7 @@ impl WorkerRules {
             IsolationLevel::Strict => sandbox.readable.push(real(folders.version)),
             _ => sandbox.writable.push(real(folders.version)),
         }
-        // The configuration says which native code the server opens for it: that is not the model's to change.
+        // The configuration names the native code that the server opens for a model, so the model must not change it.
         sandbox.readable.push(real(folders.model));
         sandbox.readable.extend(libraries(variables));
         sandbox.writable.push(real(temporary));
@@ -224,7 +225,7 @@ impl WorkerRules {
     }
 }
 
-/// Where the loader of native libraries looks.
+/// Returns the folders and files that the loader of native libraries uses.
 fn libraries(variables: &Variables) -> Vec<PathBuf> {
     let lists =
         ["LD_LIBRARY_PATH", "LD_PRELOAD"].into_iter().filter_map(|name| variables.get(name));
@@ -232,7 +233,7 @@ fn libraries(variables: &Variables) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute() && path.parent().is_some()).collect()
 }
 
-/// Files that variables with secret names lead to.
+/// Returns the files that variables with secret names lead to.
 fn named_secrets(variables: &Variables) -> Vec<PathBuf> {
     let pairs = variables.variables();
     let secret = pairs.filter(|(name, _)| name.to_str().is_some_and(is_secret_variable));

@@ -1,5 +1,5 @@
-//! Downloading one file, resumably: what was received stays in a `.part` file, and the next attempt requests the
-//! rest by a range.
+//! Downloads one file and resumes after interruptions. Received data stays in a `.part` file, and the next attempt requests
+//! the rest by a range.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -18,13 +18,13 @@ use crate::{
     progress::Progress,
 };
 
-/// Attempts in one go, each where the one before stopped.
+/// Most attempts of one download. Each continues where the last one stopped.
 const ATTEMPTS: usize = 4;
 
-/// No file that is pinned is as long: what is longer would only fill the disk until its content is compared.
+/// Most bytes of a file. No pinned file is as long: a longer one would only fill the disk until its content is compared.
 const LONGEST: u64 = 1 << 30;
 
-/// Fetches `url` into `part`, going on with what is there.
+/// Fetches `url` into `part`, and resumes if part of it exists.
 pub(crate) fn download(
     client: &IndexClient,
     url: &str,
@@ -39,14 +39,14 @@ pub(crate) fn download(
         progress.finished();
         let Err(reason) = fetched else { return Ok(()) };
         if matches!(reason, DownloadError::Write(_) | DownloadError::TooLong) {
-            // What is there of it would only keep a full disk full.
+            // The partial file would only keep a full disk full.
             let _ = fs::remove_file(part);
         }
         let is_ended =
             matches!(&reason, DownloadError::Http(failure) if failure.problem() == Problem::Local);
         let url = without_credentials(url);
         let error = Error::unavailable(format!("cannot download '{url}': {reason}"));
-        // An attempt that brought something is worth another.
+        // An attempt that received data is worth another.
         if is_ended || attempt == ATTEMPTS || size_of(part) <= before {
             return Err(error);
         }
@@ -74,7 +74,7 @@ fn fetch(
     let start = match answer.status.as_u16() {
         200 => 0,
         206 if answer.range_start() == Some(here) => here,
-        // The part is as long as the file, or longer, or not what the server would send.
+        // The part is as long as the file, or longer, or differs from the server's file.
         206 | 416 => {
             fs::remove_file(part).map_err(DownloadError::Write)?;
             return fetch(client, url, filename, part, progress);
@@ -121,7 +121,7 @@ fn open_part(part: &Path, start: u64) -> io::Result<File> {
     OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(part)
 }
 
-/// Hexadecimal sha256 of a file.
+/// Returns the hexadecimal sha256 of a file.
 pub(crate) fn sha256(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut file = File::open(path)?;

@@ -1,4 +1,4 @@
-//! What can go wrong while a runtime is looked for, installed or prepared.
+//! The failures of finding, installing or preparing a runtime.
 
 use std::{fmt::Display, io, path::Path};
 
@@ -20,16 +20,16 @@ pub(crate) fn cannot_write(path: &Path, reason: impl Display) -> Error {
 pub(crate) enum DownloadError {
     #[error(transparent)]
     Http(HttpFailure),
-    /// It cannot be the file that is wanted.
+    /// It is longer than any pinned file.
     #[error("it is longer than any file that is fetched")]
     TooLong,
-    /// There was no room for it, or no permission.
+    /// The disk is full, or a permission is missing.
     #[error("it cannot be written: {0}")]
     Write(io::Error),
-    /// Neither the file nor a part of it.
+    /// The server sent neither the file nor a part of it.
     #[error("the server answers {0}")]
     Status(u16),
-    /// After `done` of `total` bytes, with the error of the connection if it had one.
+    /// The connection ended after `done` of `total` bytes. `source` is its error if it had one.
     #[error("the connection ended after {done} of {total} bytes{}", in_parentheses(.source))]
     Cut { done: u64, total: u64, source: Option<HttpFailure> },
 }

@@ -1,4 +1,4 @@
-//! Finding an installed runtime, and the folder where they are installed.
+//! Finds an installed runtime, and the folder of all runtimes.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,23 @@ use galatea_types::{Environment, Error, Result};
 
 use crate::Runtime;
 
-/// Where to look for a runtime.
+/// The places to search for a runtime.
 #[derive(Clone, Debug)]
 pub struct FindOptions {
-    /// A library named on the command line: wins, whether it exists or not, so that an error names it.
+    /// A library named on the command line. It is used even if it does not exist, so that an error names it.
     pub library: Option<PathBuf>,
-    /// Names libraries and folders.
+    /// Variables that name libraries and folders.
     pub environment: Environment,
 }
 
 impl FindOptions {
-    /// The usual places, as these variables name them.
+    /// Makes options for the usual places, as these variables name them.
     pub fn new(environment: &Environment) -> Self {
         Self { library: None, environment: environment.clone() }
     }
 }
 
-/// The library to open: the one asked for by option, by environment variable, or an installed one.
+/// Returns the library to open: the one named by option, by environment variable, or an installed one.
 pub fn find(runtime: &Runtime, options: &FindOptions) -> Option<PathBuf> {
     if let Some(path) = &options.library {
         return Some(path.clone());
@@ -35,12 +35,12 @@ pub fn find(runtime: &Runtime, options: &FindOptions) -> Option<PathBuf> {
     library.is_file().then_some(library)
 }
 
-/// `$GALATEA_HOME`, else `$XDG_DATA_HOME/galatea`, else `~/.local/share/galatea`.
+/// Returns `$GALATEA_HOME`, else `$XDG_DATA_HOME/galatea`, else `~/.local/share/galatea`.
 pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
     if let Some(home) = environment.path("GALATEA_HOME") {
         return Ok(home);
     }
-    // The specification states that a relative path there is to be ignored.
+    // The XDG specification says that a relative path is ignored.
     if let Some(data) = environment.path("XDG_DATA_HOME").filter(|p| p.is_absolute()) {
         return Ok(data.join("galatea"));
     }
@@ -50,7 +50,7 @@ pub fn data_folder(environment: &Environment) -> Result<PathBuf> {
     })
 }
 
-/// Folder of all versions of a runtime, below that of the user's data.
+/// Returns the folder of all versions of a runtime, below the user's data folder.
 pub(crate) fn place_of(runtime: &Runtime) -> String {
     format!("runtimes/{}", runtime.name)
 }

@@ -1,4 +1,4 @@
-//! How package indexes are reached: as pip reaches them.
+//! Access to package indexes, with the settings of pip.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::{index, pip::PipSettings};
 /// Longest page of an index that is read.
 const PAGE_LIMIT: u64 = 64 << 20;
 
-/// For one page.
+/// Longest time for one page.
 const PAGE_TIME: Duration = Duration::from_secs(600);
 
 /// A client with pip's settings for certificates, proxy and time-outs.
 pub(crate) struct IndexClient {
     pub client: WebClient,
     proxies: Proxies,
-    /// Whether pip's settings name the proxy.
+    /// True if pip's settings name the proxy.
     has_own_proxy: bool,
 }
 
@@ -53,7 +53,7 @@ impl IndexClient {
         Ok(Self { client, proxies, has_own_proxy: settings.proxy.is_some() })
     }
 
-    /// The page of a project, or why there is none; `waits` is called each second until it is there.
+    /// Fetches the page of a project, or returns the reason against it. `waits` is called each second until it is there.
     pub fn page(&self, url: &str, waits: &mut dyn FnMut()) -> Result<Response<Bytes>, String> {
         let shown = without_credentials(url);
         let asked = asked(url, PAGE_LIMIT).map(|mut asked| {
@@ -71,13 +71,13 @@ impl IndexClient {
         }
     }
 
-    /// Waits for the head of the answer to a request; `waits` is called each second until it is there.
+    /// Waits for the head of the response to a request. `waits` is called each second until it is there.
     pub fn get(&self, asked: Get, waits: &mut dyn FnMut()) -> Result<Answer, HttpFailure> {
         let http = self.client.http().clone();
         self.client.wait_with(async move { http.get(&asked).await }, waits)
     }
 
-    /// ` through the proxy 'HOST:PORT' (...)` for an address that is reached through one, with what names it.
+    /// Returns ` through the proxy 'HOST:PORT' (...)` for an address behind a proxy, with the setting that names it.
     fn through(&self, address: &str) -> String {
         let place = address.parse().ok().and_then(|address| self.proxies.place_for(&address));
         let named = match self.has_own_proxy {
@@ -88,8 +88,8 @@ impl IndexClient {
     }
 }
 
-/// A request with the credentials that the address carries. An index may be one without encryption: what is fetched is
-/// compared with what is pinned.
+/// Makes a request with the credentials in the address. An index may use no encryption: downloads are compared with the
+/// pinned content.
 pub(crate) fn asked(url: &str, most: u64) -> Result<Get, HttpFailure> {
     let (address, credentials) = split_credentials(url);
     let invalid = || HttpFailure::new(Problem::Address, "the address is not valid");
@@ -99,12 +99,12 @@ pub(crate) fn asked(url: &str, most: u64) -> Result<Get, HttpFailure> {
     Ok(asked)
 }
 
-/// The address without user and password, for messages.
+/// Returns the address without user and password, for messages.
 pub(crate) fn without_credentials(url: &str) -> String {
     split_credentials(url).0
 }
 
-/// The address without user and password, and `Basic` credentials where it carries some.
+/// Returns the address without user and password, and its `Basic` credentials if it has some.
 fn split_credentials(url: &str) -> (String, Option<String>) {
     let Some((scheme, rest)) = url.split_once("://") else { return (url.to_owned(), None) };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

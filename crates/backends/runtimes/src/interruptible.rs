@@ -1,4 +1,4 @@
-//! Programs that a request to stop ends at once, such as a compiler.
+//! Runs programs, such as a compiler, that end at once when a stop is requested.
 
 use std::{
     io::{self, BufReader, Read},
@@ -14,13 +14,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{download::since, progress::Progress};
 
-/// How often [`Progress::waits`] is called.
+/// Interval between calls of [`Progress::waits`].
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Bytes of a compiler's output that are kept.
+/// Most bytes of a compiler's output that are kept.
 const LONGEST_OUTPUT: u64 = 1 << 20;
 
-/// How a program ended, and the beginning of what it wrote as errors.
+/// The exit status of a program, and the beginning of its error output.
 pub(crate) struct Output {
     pub status: ExitStatus,
     pub errors: String,
@@ -61,7 +61,7 @@ pub(crate) fn output(
             ended => break ended.unwrap_or_default(),
         }
     };
-    // The child is not reaped before, so its number still means it.
+    // The child is not reaped before, so its process id still means it.
     drop(on_stop);
     Ok(Output { status: child.wait()?, errors })
 }

@@ -1,6 +1,6 @@
-//! Finding and installing the native runtime libraries the backends open.
+//! Finds and installs the native runtime libraries that the backends open.
 //!
-//! A runtime is one pinned file of the Python package index, of which the library and its licences are kept.
+//! A runtime is one pinned file of the Python package index. Its library and licences are kept.
 //! [`find`] looks for an installed one, [`install`] fetches it, [`remove()`] removes it:
 //!
 //! ```no_run
@@ -18,13 +18,13 @@
 //! # }
 //! ```
 //!
-//! Other files of the index, such as example models, are a [`Package`], which [`install_package`] fetches by the same rules.
-//! What of a runtime is C++ alone is reached through a shim of a backend, which [`prepare_shim`] compiles.
+//! Other files of the index, such as example models, are a [`Package`]. [`install_package`] fetches them by the same rules.
+//! For parts of a runtime that only C++ can use, a backend has a shim, which [`prepare_shim`] compiles.
 //!
 //! # Invariants
-//! - Nothing that is not byte for byte what is pinned here gets installed, wherever it came from.
+//! - Only files with exactly the pinned content are installed, wherever they came from.
 //! - A folder of an installed version is complete: it appears by one rename.
-//! - The machine's pip settings (index, certificates, proxy) hold; no host is named here but the public
+//! - The machine's pip settings (index, certificates, proxy) apply. The only host named here is the public
 //!   index, which is their default.
 
 #![warn(missing_docs)]
@@ -53,6 +53,6 @@ pub use pip::PipSettings;
 #[cfg(test)]
 pub(crate) use progress::SilentProgress;
 pub use progress::{LogProgress, Progress, ProgressMaker, TerminalProgress};
-pub use remove::{Removed, disk_usage, remove, runtime_folder};
+pub use remove::{RemovedEntry, disk_usage, remove, runtime_folder};
 pub use runtime::{Runtime, Wheel};
 pub use shim::{ShimOptions, ShimSource, prepare_shim, shim_folder};

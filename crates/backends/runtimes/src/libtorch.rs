@@ -1,4 +1,4 @@
-//! Finding a libtorch: PyTorch's C++ library with its headers.
+//! Finds a libtorch: PyTorch's C++ library with its headers.
 
 use std::{
     fs, io,
@@ -11,20 +11,20 @@ use crate::{FindOptions, Runtime, find};
 
 const LIBRARY: &str = "libtorch_cpu.so";
 
-/// PyTorch's C++ library with its headers: what a program is compiled against.
+/// PyTorch's C++ library with its headers, to compile programs against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Libtorch {
-    /// Holds `libtorch_cpu.so` and `libc10.so`.
+    /// Folder with `libtorch_cpu.so` and `libc10.so`.
     pub lib_dir: PathBuf,
-    /// Holds `torch/script.h`.
+    /// Folder with `torch/script.h`.
     pub include_dir: PathBuf,
     /// Major, minor, patch.
     pub version: [u32; 3],
 }
 
 impl Libtorch {
-    /// In a folder with `lib` and `include`: the folder `torch` of a Python environment, an unpacked libtorch,
-    /// or a prefix such as `/usr` (where Debian's `libtorch-dev` has the library a folder deeper).
+    /// Finds libtorch in a folder with `lib` and `include`: the folder `torch` of a Python environment, an unpacked
+    /// libtorch, or a prefix such as `/usr` (where Debian's `libtorch-dev` has the library a folder deeper).
     pub fn in_folder(folder: &Path) -> Result<Self> {
         let lacks = |what| {
             let folder = folder.display();
@@ -39,8 +39,8 @@ impl Libtorch {
         Ok(Self { lib_dir, include_dir, version })
     }
 
-    /// The one to use: named by `options.library` or `$GALATEA_LIBTORCH` (a folder, see [`Self::in_folder`]), the
-    /// installed runtime, or Debian's. `None` where there is none; an error where what was named is not one.
+    /// Finds the libtorch to use: the folder named by `options.library` or `$GALATEA_LIBTORCH` (see [`Self::in_folder`]),
+    /// the installed runtime, or Debian's. Returns `None` if there is none, and an error if the named folder is not one.
     pub fn find(options: &FindOptions) -> Result<Option<Self>> {
         let named = options.library.clone();
         let variable = || options.environment.path(Runtime::PYTORCH.variable);
@@ -53,39 +53,39 @@ impl Libtorch {
         Ok(folder.and_then(|folder| Self::in_folder(folder).ok()).or_else(Self::of_system))
     }
 
-    /// Debian's, from `libtorch-dev`.
+    /// Finds Debian's libtorch, from `libtorch-dev`.
     pub fn of_system() -> Option<Self> {
         Self::in_folder(Path::new("/usr")).ok()
     }
 
-    /// E.g. `2.15.0`.
+    /// Returns the version as text, e.g. `2.15.0`.
     pub fn version_text(&self) -> String {
         self.version.map(|part| part.to_string()).join(".")
     }
 
-    /// The part that every program needs, `libtorch_cpu.so`.
+    /// Returns the path of the part that every program needs, `libtorch_cpu.so`.
     pub fn library(&self) -> PathBuf {
         self.lib_dir.join(LIBRARY)
     }
 
-    /// The part for GPUs, where this libtorch was built with it.
+    /// Returns the path of the part for GPUs, if this libtorch was built with it.
     pub fn cuda_library(&self) -> Option<PathBuf> {
         Some(self.lib_dir.join("libtorch_cuda.so")).filter(|path| path.is_file())
     }
 
-    /// Folders for the compiler to look for headers in.
+    /// Returns the folders in which the compiler finds the headers.
     pub(crate) fn include_dirs(&self) -> [PathBuf; 2] {
         [self.include_dir.clone(), self.include_dir.join("torch/csrc/api/include")]
     }
 }
 
-/// `lib` or the folder in it for this architecture.
+/// Returns `lib` or the folder in it for this architecture.
 fn lib_dir(lib: &Path) -> Option<PathBuf> {
     let multiarch = lib.join(format!("{}-linux-gnu", std::env::consts::ARCH));
     [lib.to_path_buf(), multiarch].into_iter().find(|dir| dir.join(LIBRARY).is_file())
 }
 
-/// The header moved; where it now is, the old place only refers to it.
+/// Reads the version. Newer libtorch moved the header, and the file in the old place only refers to it.
 fn version(include_dir: &Path) -> Option<[u32; 3]> {
     ["torch/headeronly/version.h", "torch/csrc/api/include/torch/version.h"]
         .iter()

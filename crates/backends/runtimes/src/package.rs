@@ -1,29 +1,29 @@
-//! What is installed: pinned files of the package index, what is kept of them, and where it is put.
+//! The content of an installation: pinned files of the package index, their kept members, and the target folder.
 
 use sha2::{Digest, Sha256};
 
 use crate::runtime::Wheel;
 
-/// A folder that is made of files of the package index. It is there as a whole or not at all.
+/// A folder made of files of the package index. It exists as a whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package<'a> {
-    /// As users know it.
+    /// Name for users.
     pub title: &'a str,
-    /// What is installed.
+    /// Version that is installed.
     pub version: &'a str,
-    /// Folder of all its versions, below that of the user's data.
+    /// Folder of all its versions, below the user's data folder.
     pub place: &'a str,
-    /// What it is made of.
+    /// Files of the package index in it.
     pub parts: &'a [Part<'a>],
-    /// What the program has itself of it: path in the installed folder, and content.
+    /// Files in it that the program itself contains: path in the installed folder, and content.
     pub files: &'a [(&'a str, &'a [u8])],
-    /// What else to do where it cannot be fetched, as the end of a sentence.
+    /// Alternative if it cannot be fetched, as the end of a sentence.
     pub otherwise: &'a str,
 }
 
 impl Package<'_> {
-    /// Name of the folder it is installed in: the version, and what tells files that the program has of it from those that
-    /// an earlier program had.
+    /// Returns the name of its folder: the version, and a mark that separates the program's own files from an earlier
+    /// program's.
     pub(crate) fn folder_name(&self) -> String {
         if self.files.is_empty() {
             return self.version.to_owned();
@@ -41,19 +41,19 @@ impl Package<'_> {
     }
 }
 
-/// One file of the package index, and what is kept of it.
+/// One file of the package index, with the members that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// Name of the project on the package index.
     pub project: &'a str,
-    /// One per processor architecture it is offered for.
+    /// One file per processor architecture.
     pub wheels: &'a [Wheel],
-    /// Path inside, path in the installed folder. A path that ends with a slash is a folder with all that is in it.
+    /// Path in the file, and path in the installed folder. A path that ends with a slash is a folder with its content.
     pub members: &'a [(&'a str, &'a str)],
 }
 
 impl Part<'_> {
-    /// The file for this machine.
+    /// Returns the file for this machine.
     pub fn wheel(&self) -> Option<&Wheel> {
         self.wheels.iter().find(|wheel| [std::env::consts::ARCH, Wheel::ANY].contains(&wheel.arch))
     }

@@ -1,4 +1,4 @@
-//! pip's settings for package indexes on this machine: environment first, then its configuration files.
+//! pip's settings for package indexes on this machine, from the environment first, then from its configuration files.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
@@ -7,23 +7,23 @@ use galatea_types::Environment;
 const PUBLIC_INDEX: &str = "https://pypi.org/simple";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Settings of pip that concern where a file comes from and how it is fetched.
+/// Settings of pip that affect the source and the download of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipSettings {
-    /// In the order to ask.
+    /// Indexes in the order to ask.
     pub indexes: Vec<String>,
-    /// Folders that may hold the file already.
+    /// Folders that may contain the file already.
     pub folders: Vec<PathBuf>,
-    /// File of certificates to trust in place of the system's.
+    /// File of certificates to trust instead of the system's.
     pub certificates: Option<PathBuf>,
-    /// Of `--proxy`; others come from the usual variables.
+    /// Proxy from `--proxy`; others come from the usual variables.
     pub proxy: Option<String>,
-    /// For connecting, and for each read.
+    /// Time limit for connecting, and for each read.
     pub timeout: Duration,
 }
 
 impl PipSettings {
-    /// What these variables and the configuration files that they lead to say.
+    /// Reads the settings from these variables and the configuration files that they name.
     pub fn read(environment: &Environment) -> Self {
         let files = FileSettings::read(environment);
         let get = |variable: &str, key: &str| {
@@ -60,13 +60,13 @@ fn is_true(text: &str) -> bool {
     matches!(text.trim().to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on" | "y" | "t")
 }
 
-/// Pages of links elsewhere are left to pip itself; a folder is worth a look.
+/// Returns the folder of a link. Pages of links elsewhere are left to pip itself.
 fn local_folder(link: &str) -> Option<PathBuf> {
     let path = link.strip_prefix("file://").unwrap_or(link);
     (!path.contains("://")).then(|| PathBuf::from(path))
 }
 
-/// pip's configuration files, later ones winning, `[install]` over `[global]`.
+/// pip's configuration files. Later ones override earlier ones, and `[install]` overrides `[global]`.
 struct FileSettings {
     sections: BTreeMap<(String, String), String>,
 }
@@ -97,14 +97,14 @@ fn paths(environment: &Environment) -> Vec<PathBuf> {
     }
     paths.extend(environment.path("VIRTUAL_ENV").map(|v| v.join("pip.conf")));
     match environment.path("PIP_CONFIG_FILE") {
-        // pip documents this as: read no file at all.
+        // By pip's documentation this means that no file is read.
         Some(file) if file.as_os_str() == "/dev/null" => paths.clear(),
         file => paths.extend(file),
     }
     paths
 }
 
-/// The usual form: `[section]`, `key = value`, comments, and values going on over indented lines.
+/// Parses the usual form: `[section]`, `key = value`, comments, and values that continue on indented lines.
 fn parse(text: &str, sections: &mut BTreeMap<(String, String), String>) {
     let mut section = String::new();
     let mut last: Option<(String, String)> = None;

@@ -1,4 +1,4 @@
-//! Removing what was installed, and how much room that makes.
+//! Removes installed runtimes, and counts the freed bytes.
 
 use std::{
     ffi::OsStr,
@@ -18,23 +18,23 @@ use crate::{
 
 /// A folder or file that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
-    /// The version of the runtime; `None`: an interrupted installation left it.
+pub struct RemovedEntry {
+    /// The version of the runtime. `None`: an interrupted installation left it.
     pub version: Option<String>,
-    /// The path that is gone.
+    /// The removed path.
     pub path: PathBuf,
-    /// The room on disk that it took.
+    /// Bytes that it took on disk.
     pub bytes: u64,
 }
 
-/// The folder with all installed versions of a runtime.
+/// Returns the folder with all installed versions of a runtime.
 pub fn runtime_folder(runtime: &Runtime, environment: &Environment) -> Result<PathBuf> {
     Ok(data_folder(environment)?.join(place_of(runtime)))
 }
 
-/// Removes one version of a runtime, or all of them with what interrupted installations left. Waits for an installation
-/// that is under way. Libraries elsewhere on the machine stay. `before` is called with the folder of each version while
-/// it is still there, and may return more that goes with it.
+/// Removes one version of a runtime, or all of them with the remains of interrupted installations. Waits for a running
+/// installation. Libraries elsewhere on the machine stay. `before` is called with the folder of each version before its
+/// removal, and may return further entries to remove.
 ///
 /// # Errors
 /// When no such version is installed, or a folder cannot be removed.
@@ -44,7 +44,7 @@ pub fn remove(
     environment: &Environment,
     progress: &mut dyn Progress,
     before: &dyn Fn(&Path) -> Option<PathBuf>,
-) -> Result<Vec<Removed>> {
+) -> Result<Vec<RemovedEntry>> {
     let folder = runtime_folder(runtime, environment)?;
     let missing = |installed: &[String]| {
         let title = runtime.title;
@@ -65,7 +65,7 @@ pub fn remove(
     // A signal ends the program itself, which holds nothing else.
     let _lock = lock(&folder, &Stop::default(), progress)?;
     let there = contents(&folder)?;
-    let is_asked = |found: &Removed| match (version, &found.version) {
+    let is_asked = |found: &RemovedEntry| match (version, &found.version) {
         (Some(version), found) => found.as_deref() == Some(version),
         (None, _) => true,
     };
@@ -79,7 +79,7 @@ pub fn remove(
         if let Some(path) = before(&found.path).filter(|path| path.exists()) {
             let bytes = disk_usage(&path);
             remove_entry(&path)?;
-            removed.push(Removed { version: found.version.clone(), path, bytes });
+            removed.push(RemovedEntry { version: found.version.clone(), path, bytes });
         }
         remove_entry(&found.path)?;
         removed.push(found);
@@ -87,8 +87,8 @@ pub fn remove(
     Ok(removed)
 }
 
-/// The versions in their order, then what interrupted installations left. Its lock is not one of them.
-fn contents(folder: &Path) -> Result<Vec<Removed>> {
+/// Lists the versions in order, then the remains of interrupted installations, but not the lock.
+fn contents(folder: &Path) -> Result<Vec<RemovedEntry>> {
     let failed = |reason: io::Error| cannot_read(folder, reason);
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -97,14 +97,14 @@ fn contents(folder: &Path) -> Result<Vec<Removed>> {
         let is_leftover = name.starts_with('.') || !path.is_dir();
         if name != ".lock" {
             let version = (!is_leftover).then(|| name.to_owned());
-            found.push(Removed { version, bytes: disk_usage(&path), path });
+            found.push(RemovedEntry { version, bytes: disk_usage(&path), path });
         }
     }
     found.sort_by_key(|found| (found.version.is_none(), found.path.clone()));
     Ok(found)
 }
 
-/// Of a link the link alone.
+/// Removes an entry. Of a link it removes only the link.
 fn remove_entry(path: &Path) -> Result<()> {
     let is_folder = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
     let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -114,7 +114,7 @@ fn remove_entry(path: &Path) -> Result<()> {
     }
 }
 
-/// Bytes that a file or a folder takes on disk; what cannot be read counts nothing, and links are not followed.
+/// Returns the bytes that a file or a folder takes on disk. Unreadable files count nothing, and links are not followed.
 pub fn disk_usage(path: &Path) -> u64 {
     const BLOCK: u64 = 512;
     let own = fs::symlink_metadata(path);
@@ -154,7 +154,7 @@ mod tests {
         (home, Environment::of([("GALATEA_HOME", text)]))
     }
 
-    fn removed(version: Option<&str>, environment: &Environment) -> Result<Vec<Removed>> {
+    fn removed(version: Option<&str>, environment: &Environment) -> Result<Vec<RemovedEntry>> {
         remove(RUNTIME, version, environment, &mut SilentProgress, &|_| None)
     }
 

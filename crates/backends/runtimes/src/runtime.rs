@@ -1,45 +1,45 @@
-//! The runtimes there are: which file of the package index, which library in it.
+//! The runtimes that can be installed: the pinned file of the package index, and the library in it.
 
-/// A file of the package index, pinned.
+/// A pinned file of the package index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wheel {
-    /// As in `std::env::consts::ARCH`, or [`Wheel::ANY`].
+    /// Architecture as in `std::env::consts::ARCH`, or [`Wheel::ANY`].
     pub arch: &'static str,
-    /// On the package index.
+    /// File name on the package index.
     pub filename: &'static str,
-    /// Hexadecimal.
+    /// Hexadecimal sha256.
     pub sha256: &'static str,
 }
 
 impl Wheel {
-    /// What is kept of the file is the same on all machines.
+    /// Architecture of files whose kept part is the same on all machines.
     pub const ANY: &'static str = "any";
 }
 
 /// A native library that can be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runtime {
-    /// As on the command line and in the data folder.
+    /// Name on the command line and in the data folder.
     pub name: &'static str,
-    /// As users know it.
+    /// Name for users.
     pub title: &'static str,
-    /// The version that is installed, and no other.
+    /// The only version that is installed.
     pub version: &'static str,
     /// Name of the project on the package index.
     pub project: &'static str,
-    /// What a wheel has, for those who wait for it.
+    /// Megabytes of a wheel, shown to those who wait for it.
     pub megabytes: u64,
-    /// One per processor architecture it is offered for.
+    /// One file per processor architecture.
     pub wheels: &'static [Wheel],
-    /// What is kept of a wheel: path inside, path in the installed folder. The first is the library. One that
-    /// ends with a slash is a folder with all that is in it.
+    /// Kept members of a wheel: path in the file, and path in the installed folder. The first is the library. A path that
+    /// ends with a slash is a folder with its content.
     pub members: &'static [(&'static str, &'static str)],
-    /// Environment variable that names a library to use in place of an installed one; of PyTorch its folder.
+    /// Environment variable that names a library to use instead of an installed one; for PyTorch a folder.
     pub variable: &'static str,
 }
 
 impl Runtime {
-    /// For the backend `onnxruntime`.
+    /// ONNX Runtime, for the backend `onnxruntime`.
     pub const ONNXRUNTIME: Runtime = Runtime {
         name: "onnxruntime",
         title: "ONNX Runtime",
@@ -66,7 +66,7 @@ impl Runtime {
         variable: "GALATEA_ONNXRUNTIME_LIB",
     };
 
-    /// Its part for the CPU, with the headers: see [`Libtorch`](crate::Libtorch).
+    /// PyTorch's part for the CPU, with the headers: see [`Libtorch`](crate::Libtorch).
     pub const PYTORCH: Runtime = Runtime {
         name: "pytorch",
         title: "PyTorch",
@@ -88,7 +88,7 @@ impl Runtime {
         variable: "GALATEA_LIBTORCH",
     };
 
-    /// For the backend `tensorflow`. The library needs the second file beside it.
+    /// TensorFlow, for the backend `tensorflow`. The library needs the second file beside it.
     pub const TENSORFLOW: Runtime = Runtime {
         name: "tensorflow",
         title: "TensorFlow",
@@ -109,8 +109,8 @@ impl Runtime {
         variable: "GALATEA_TENSORFLOW_LIB",
     };
 
-    /// For the backend `openvino`: the parts that run models on the CPU and read IR, ONNX and TensorFlow files. The
-    /// library looks for them in its own folder.
+    /// OpenVINO, for the backend `openvino`: the parts that run models on the CPU and read IR, ONNX and TensorFlow files.
+    /// The library finds them in its own folder.
     pub const OPENVINO: Runtime = Runtime {
         name: "openvino",
         title: "OpenVINO",
@@ -152,16 +152,16 @@ impl Runtime {
         variable: "GALATEA_OPENVINO_LIB",
     };
 
-    /// Every runtime there is.
+    /// All runtimes.
     pub const ALL: &'static [Runtime] =
         &[Runtime::ONNXRUNTIME, Runtime::PYTORCH, Runtime::TENSORFLOW, Runtime::OPENVINO];
 
-    /// The runtime of this name.
+    /// Returns the runtime of this name.
     pub fn by_name(name: &str) -> Option<&'static Runtime> {
         Self::ALL.iter().find(|r| r.name == name)
     }
 
-    /// File name of the library.
+    /// Returns the file name of the library.
     pub fn library(&self) -> &'static str {
         self.members.first().map_or("", |(_, name)| name)
     }

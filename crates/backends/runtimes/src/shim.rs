@@ -1,4 +1,4 @@
-//! Compiling the part of a backend that is C++ against the library it will be opened with.
+//! Compiles the C++ part of a backend against the library it will be opened with.
 
 use std::{
     fs, io,
@@ -22,19 +22,19 @@ use crate::{
 /// Source files by name; the first is compiled, the others lie beside it.
 pub type ShimSource<'a> = &'a [(&'a str, &'a str)];
 
-/// Where and how a shim is made.
+/// Options for making a shim.
 #[derive(Clone, Debug)]
 pub struct ShimOptions {
-    /// Whether one that is there is made again.
+    /// True to compile it again if it exists.
     pub rebuilds: bool,
-    /// Names the data folder and the compiler.
+    /// Variables that name the data folder and the compiler.
     pub environment: Environment,
-    /// A request ends the compilation. `None`: signals to this program end the compiler as well.
+    /// Ends the compilation when it is requested. `None`: signals to this program end the compiler as well.
     pub stop: Option<Stop>,
 }
 
 impl ShimOptions {
-    /// Into the usual folder with the usual compiler, as these variables name them, where there is none yet.
+    /// Makes options for the usual folder and the usual compiler, as these variables name them. An existing shim is kept.
     pub fn new(environment: &Environment) -> Self {
         Self { rebuilds: false, environment: environment.clone(), stop: None }
     }
@@ -42,16 +42,16 @@ impl ShimOptions {
 
 const LIBRARY: &str = "libgalatea_shim.so";
 
-/// Changes with what a shim is made of besides its source.
+/// Version of the way to make a shim. It changes with everything but the source.
 const RECIPE: u32 = 2;
 
-/// Newest first that needs C++20; older ones are written in C++17.
+/// First version that needs C++20; older ones are written in C++17.
 const NEEDS_CPP20: [u32; 3] = [2, 10, 0];
 
-/// The shim compiled against `libtorch`; made when it is not there, which takes one to two minutes and a C++ compiler.
+/// Returns the shim compiled against `libtorch`. If it does not exist, compiles it, which takes one to two minutes and a C++
+/// compiler.
 ///
-/// Kept in the data folder per libtorch (place, version, time) and source, so that a change of either makes
-/// another.
+/// The data folder keeps one per libtorch (path, version, time) and source. A change of either makes another.
 #[expect(clippy::disallowed_methods, reason = "the time that it took is shown")]
 pub fn prepare_shim(
     libtorch: &Libtorch,
@@ -87,10 +87,10 @@ pub fn prepare_shim(
         Build { compiler, libtorch, folder: &staging, stop: options.stop.as_ref(), progress };
     let built = build.build(source);
     if built.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = remove_folder(&staging);
     }
-    // Whatever failed after a request failed because of it.
+    // A failure after a request to stop has its cause in the request.
     options.stop.as_ref().map_or(Ok(()), Stop::check)?;
     built?;
     remove_folder(&folder)?;
@@ -104,7 +104,7 @@ fn shims(options: &ShimOptions) -> Result<PathBuf> {
     Ok(data_folder(&options.environment)?.join("shims"))
 }
 
-/// Where the shim of a libtorch is, once it is compiled.
+/// Returns the folder of a libtorch's shim, which may not be compiled yet.
 pub fn shim_folder(
     libtorch: &Libtorch,
     source: ShimSource<'_>,
@@ -114,7 +114,7 @@ pub fn shim_folder(
     Ok(shims(options)?.join(name))
 }
 
-/// Identifies a libtorch and a source: a hash of both.
+/// Returns a hash that identifies a libtorch and a source.
 fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
     let library = libtorch.library();
     let failed = |reason: io::Error| cannot_read(&library, reason);
@@ -132,7 +132,7 @@ fn key(libtorch: &Libtorch, source: ShimSource<'_>) -> Result<String> {
     Ok(hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// `$CXX`, else the first of the usual ones on `$PATH`.
+/// Returns `$CXX`, else the first of the usual compilers on `$PATH`.
 fn compiler(environment: &Environment) -> Result<PathBuf> {
     let named = environment.path("CXX");
     let path = environment.get("PATH").unwrap_or_default();
@@ -162,7 +162,7 @@ struct Build<'a> {
 const NEW_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=1";
 const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
 
-/// The first lines of a compiler's output that name an error.
+/// Returns the first lines of a compiler's output that name an error.
 fn first_errors(output: &str) -> String {
     let is_error = |line: &&str| line.contains("error") || line.contains("undefined");
     let errors: Vec<&str> = output.lines().filter(is_error).take(6).collect();
@@ -184,7 +184,7 @@ impl Build<'_> {
             Ok(()) => return Ok(()),
             Err(output) => output,
         };
-        // Wheels before 2.7 were built with the older form of std::string, and only the linker notices.
+        // Wheels before 2.7 were built with the older form of std::string. Only the linker notices.
         attempt = if refused.contains("undefined reference") || refused.contains("undefined symbol")
         {
             (standards[0], OLD_STRINGS)
@@ -209,7 +209,7 @@ impl Build<'_> {
         ))
     }
 
-    /// The inner `Err` holds the compiler's output.
+    /// Compiles the shim. The inner `Err` holds the compiler's output.
     fn compile(
         &mut self,
         source: &str,
@@ -221,16 +221,16 @@ impl Build<'_> {
         command.current_dir(self.folder);
         command.args([&format!("-std={standard}"), strings, "-O2", "-fPIC", "-shared", "-w"]);
         for dir in self.libtorch.include_dirs() {
-            // The compiler's own order holds for the system's headers.
+            // For the system's headers the compiler's own order applies.
             if dir != Path::new("/usr/include") {
                 command.arg("-I").arg(dir);
             }
         }
         command.args([source, "-o", LIBRARY]);
-        // First, so that they are there when libtorch asks for them.
+        // Listed first, so that they are found when libtorch asks for them.
         command.arg("-Wl,--no-as-needed").args(stand_ins);
         command.arg(format!("-L{lib_dir}")).args(["-ltorch_cpu", "-lc10"]);
-        // What libtorch itself lacks is not looked for before it is used.
+        // Symbols that libtorch itself lacks are resolved only when they are used.
         command.args(["-Wl,-z,defs", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
         command.arg(format!("-Wl,-rpath,$ORIGIN:{lib_dir}"));
         self.run(command)
@@ -247,11 +247,11 @@ impl Build<'_> {
         Ok(if output.status.success() { Ok(()) } else { Err(output.errors) })
     }
 
-    /// Empty libraries under the names of others.
+    /// Makes empty libraries under the names of others.
     ///
-    /// A libtorch built for GPUs wants CUDA's to be there even where none of their functions will be called.
-    /// Compiled models (AOTInductor packages) want a `libtorch.so`, which has nothing but links to its parts, and
-    /// would bring in that of another libtorch if there were none.
+    /// A libtorch built for GPUs requires CUDA's libraries even if none of their functions will be called. Compiled models
+    /// (AOTInductor packages) require a `libtorch.so`, which contains only links to its parts. Without a stand-in they would
+    /// load that of another libtorch.
     fn make_stand_ins(&mut self) -> Result<Vec<String>> {
         let mut made = vec!["libtorch.so".to_owned()];
         for name in missing_libraries(&self.libtorch.library()) {
@@ -277,7 +277,7 @@ impl Build<'_> {
     }
 }
 
-/// Names of the libraries that the loader would not find. None where it cannot be asked.
+/// Returns the names of libraries that the loader would not find, or none if it cannot be asked.
 fn missing_libraries(library: &Path) -> Vec<String> {
     let Ok(output) = Command::new("ldd").arg(library).stdin(Stdio::null()).output() else {
         return Vec::new();

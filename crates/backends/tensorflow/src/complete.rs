@@ -1,4 +1,4 @@
-//! Fills in what a configuration leaves out, from the signature. Rules and texts are Triton's.
+//! Fills in missing parts of a configuration, from the signature. Rules and texts are Triton's.
 
 use galatea_backend::{CompletionContext, complete_scheduling, complete_tensors, draft_of};
 use galatea_config::{ConfigDraft, Diagnostic};
@@ -46,8 +46,8 @@ fn complete_batching(
     Ok(())
 }
 
-/// Whether the tensors that are given are given without a batch dimension: a `max_batch_size` of 0 may be meant, or not
-/// have been written.
+/// Returns true if the configured tensors have no batch dimension. A `max_batch_size` of 0 may be intended, or may be
+/// missing.
 fn is_to_batch(config: &ConfigDraft, signature: &Signature, model: &str) -> Result<bool> {
     let raw = config.raw();
     let inputs = raw.input.iter().map(|input| (&input.name, input.dims.len(), &signature.inputs));
@@ -68,7 +68,7 @@ fn is_to_batch(config: &ConfigDraft, signature: &Signature, model: &str) -> Resu
     Ok(hint.unwrap_or(true))
 }
 
-/// Of a rank that only a request shows.
+/// Returns the error of a tensor whose rank only a request shows.
 fn without_rank(model: &str, what: &'static str, info: &TensorInfo) -> Error {
     let name = &info.name;
     let text = format!(

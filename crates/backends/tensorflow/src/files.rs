@@ -1,4 +1,4 @@
-//! The files of a model: which form it is in, and what else lies where a model should be.
+//! The files of a model: its form, and other files in a model's place.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ const GRAPH_PLATFORM: &str = "tensorflow_graphdef";
 const SAVED_MODEL_PLATFORM: &str = "tensorflow_savedmodel";
 
 impl ModelFiles {
-    /// By what a configuration says of platform and file name.
+    /// Finds the files by the platform and file name of a configuration.
     pub fn find(version: &CompletionContext<'_>, platform: &str, filename: &str) -> Result<Self> {
         let is_graph = match platform {
             GRAPH_PLATFORM => true,
@@ -69,7 +69,7 @@ impl ModelFiles {
         }
     }
 
-    /// The file that says what the model is.
+    /// Returns the file with the model's declarations.
     pub fn header(&self) -> PathBuf {
         match self {
             Self::SavedModel(folder) => folder.join(SAVED_MODEL),
@@ -88,7 +88,7 @@ fn no_platform(model: &str, platform: &str) -> Error {
         .into_error(Code::InvalidArg)
 }
 
-/// A diagnostic about something in the model's folder, in Triton's words first where clients know them.
+/// Returns a diagnostic about a file in the model's folder, beginning with Triton's words if clients know them.
 fn at(version: &CompletionContext<'_>, path: &Path, text: &str, advice: &str) -> Error {
     let text =
         format!("unable to load model '{}': '{}': {text}", version.model_name, path.display());
@@ -103,7 +103,7 @@ const TO_SAVED_MODEL: &str = "save the model as a SavedModel: model.export('mode
 const FROM_CHECKPOINT: &str = "a checkpoint holds weights and no graph: build the model in Python, restore the checkpoint, \
      and save it with tf.saved_model.save or model.export (of TensorFlow 1: freeze the graph into a model.graphdef)";
 
-/// What lies there in the place of a model.
+/// Returns the error of a missing model, with advice that depends on the files in its place.
 fn not_there(version: &CompletionContext<'_>, path: &Path, is_graph: bool) -> Error {
     let text =
         format!("unable to find '{}' for model instance '{}'", path.display(), version.model_name);

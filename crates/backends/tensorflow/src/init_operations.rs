@@ -1,4 +1,4 @@
-//! Operations that a model wants to be run once, after it is loaded: `TF_INIT_OPS_FILE`.
+//! Operations that a model wants to run once, after it is loaded: `TF_INIT_OPS_FILE`.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -11,7 +11,7 @@ use crate::settings::{self, INIT_OPS_FILE};
 
 const LARGEST: u64 = 1 << 20;
 
-/// Their names, in the order in which they are to be run.
+/// Reads their names, in the order in which they run.
 pub(crate) fn read(context: &LoadContext) -> Result<Vec<String>> {
     let Some(name) = settings::name(context.config.parameters(), INIT_OPS_FILE) else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Looks at the files of TensorFlow models without TensorFlow.
+//! Inspects the files of TensorFlow models without TensorFlow.
 
 use galatea_backend::{CompletionContext, Inspector, MOST_MISTAKES};
 use galatea_config::{ConfigDraft, ModelConfig};
@@ -11,7 +11,7 @@ use crate::{
     saved_model::{Nodes, nodes_of_file},
 };
 
-/// What the files of TensorFlow models tell before the backend `tensorflow` loads them.
+/// Inspector of TensorFlow models before the backend `tensorflow` loads them.
 #[derive(Debug, Default)]
 pub struct TensorFlowInspector;
 
@@ -57,7 +57,7 @@ impl Inspector for TensorFlowInspector {
     }
 }
 
-/// Tensors of the configuration that the graph has not.
+/// Returns errors for tensors of the configuration that the graph does not have.
 fn unknown<'a>(nodes: &'a Nodes, config: &'a ModelConfig) -> impl Iterator<Item = Error> + 'a {
     let inputs = config.execution_inputs().iter().map(|spec| ("input", &spec.name));
     let outputs = config.model_outputs().iter().map(|spec| ("output", &spec.name));
@@ -65,12 +65,12 @@ fn unknown<'a>(nodes: &'a Nodes, config: &'a ModelConfig) -> impl Iterator<Item 
     unknown.map(|(what, name)| nodes.unexpected(what, name))
 }
 
-/// Triton's library of the backend; of one version of TensorFlow, as older ones were called, too.
+/// Returns true for the name of Triton's library of the backend. Older ones were named after a version of TensorFlow.
 pub(crate) fn is_runtime(runtime: &str) -> bool {
     matches!(runtime, "libtriton_tensorflow.so" | "libtriton_tensorflow2.so")
 }
 
-/// From the files alone: nothing of a model is run, and no library is needed.
+/// Completes a configuration from the files alone, without running a model or opening a library.
 pub(crate) fn complete_config(
     config: ConfigDraft,
     context: &CompletionContext<'_>,

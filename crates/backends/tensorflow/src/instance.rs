@@ -1,10 +1,10 @@
-//! One executor of a model.
+//! One instance of a model.
 
 use std::sync::Arc;
 
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, missing, other_type},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, missing, other_type},
 };
 use galatea_config::{InstanceKind, ModelConfig};
 use galatea_types::{DataType, Result};
@@ -22,7 +22,7 @@ pub(crate) struct TensorFlowInstance {
 }
 
 impl TensorFlowInstance {
-    fn tensor(&self, data_type: DataType, joined: Joined<'_>) -> Result<Tensor> {
+    fn tensor(&self, data_type: DataType, joined: JoinedInput<'_>) -> Result<Tensor> {
         let library = &self.model.library;
         let over = |data| Tensor::over(library, data, &joined.shape, data_type);
         match joined.content {
@@ -45,8 +45,8 @@ impl GroupRunner for TensorFlowInstance {
         self.session.scalars.get(input).copied().unwrap_or(false)
     }
 
-    /// A graph has no value of its own for an input.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
+    /// Makes the inputs. A graph has no value of its own for an input.
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
         let specs = self.model.config.execution_inputs().iter().zip(&self.session.inputs);
         specs
             .zip(joined)

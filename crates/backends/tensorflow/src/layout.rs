@@ -1,4 +1,4 @@
-//! Which thread computes what: the reasoning and the measurements are in `docs/adr/0024-tensorflow-threads.md`.
+//! Assigns runs to threads: the reasoning and the measurements are in `docs/adr/0024-tensorflow-threads.md`.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -9,15 +9,15 @@ use galatea_native_library::TypicalDuration;
 
 use crate::{settings::Settings, tensorflow::RunPlace};
 
-/// Runs shorter than this stay on the calling thread: handing their operations over would cost more than it wins.
+/// Runs shorter than this stay on the calling thread: handing their operations over would cost more than it saves.
 const SHORT_RUN: Duration = Duration::from_millis(1);
 
-/// Where the operations of a model's runs are computed.
+/// The placement of a model's runs on threads.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
-    /// The configuration names a number of threads: they compute every run.
+    /// True if the configuration names a number of threads, which then compute every run.
     is_on_threads: bool,
-    /// Runs under way.
+    /// Number of runs in progress.
     running: AtomicUsize,
     typical: TypicalDuration,
 }
@@ -27,14 +27,14 @@ impl Placement {
         Self { is_on_threads: settings.session.inter_op_threads > 0, ..Self::default() }
     }
 
-    /// Calls `run` with the place for it: a long run alone has all threads for its operations, others are kept apart, each on
+    /// Calls `run` with its place. A long run alone uses all threads for its operations; others use only their own thread.
     /// its own thread.
     #[expect(
         clippy::disallowed_methods,
         reason = "how long executions take decides how they are run"
     )]
     pub fn place<T>(&self, run: impl FnOnce(RunPlace) -> T) -> T {
-        let others = Running::begin(&self.running);
+        let others = RunGuard::begin(&self.running);
         let is_short = self.typical.is_below(SHORT_RUN);
         let place = match self.is_on_threads || (others.were_none && !is_short) {
             true => RunPlace::OnThreads,
@@ -47,20 +47,20 @@ impl Placement {
     }
 }
 
-/// A run under way, until it is dropped, also by a panic.
-struct Running<'a> {
+/// Counts a run until it is dropped, even by a panic.
+struct RunGuard<'a> {
     count: &'a AtomicUsize,
-    /// Whether it is the only one.
+    /// True if no other run was in progress when it began.
     were_none: bool,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunGuard<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         Self { count, were_none: count.fetch_add(1, Ordering::Relaxed) == 0 }
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,12 +1,12 @@
-//! TensorFlow models (SavedModel and GraphDef), run by TensorFlow's C interface; its library is opened at run time.
+//! Runs TensorFlow models (SavedModel and GraphDef) with TensorFlow's C interface. Its library is opened at run time.
 //!
 //! # Invariants
 //! - Everything unsafe is in `tensorflow`, a thin layer over the C interface.
 //! - A model's weights are in memory once, however many instances it has, unless it asks for more sessions.
 //! - Tensor bytes are not copied for a request alone, and once where several join; results are TensorFlow's own memory.
-//! - What a model declares is read from its files, without the library.
-//! - No status of the library ends the process, and no integer division either (ADR 13): each becomes an error of that
-//!   load or run. What else can, a crash or an abort in the library, needs `isolation`.
+//! - The declarations of a model are read from its files, without the library.
+//! - No status and no integer division of the library ends the process (ADR 13): each becomes an error of that load or run.
+//!   Against a crash or an abort in the library, models need `isolation`.
 
 #![warn(missing_docs)]
 
@@ -44,8 +44,7 @@ pub struct TensorFlowBackend {
 }
 
 impl TensorFlowBackend {
-    /// Opens the library at `path`, `libtensorflow_cc.so.2` or `libtensorflow.so.2`. Errors name the path and what is
-    /// wrong with it.
+    /// Opens the library at `path`, `libtensorflow_cc.so.2` or `libtensorflow.so.2`. Errors name the path and the reason.
     pub fn open(path: &Path) -> Result<Arc<dyn Backend>> {
         let library = Library::open(path)?;
         log::info!("opened TensorFlow {} from '{}'", library.version, path.display());

@@ -1,4 +1,4 @@
-//! Loading one version of a model: its files, its declarations, its sessions.
+//! Loads one version of a model: its files, its declarations, its sessions.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -30,17 +30,17 @@ pub(crate) struct TensorFlowModel {
     init_operations: Vec<String>,
 }
 
-/// A session, and where the tensors of the configuration enter and leave its graph.
+/// A session, with the points of its graph for the configuration's tensors.
 pub(crate) struct LoadedSession {
     pub session: Session,
     pub inputs: Vec<Point>,
-    /// Of each input: whether the model declares it without dimensions.
+    /// For each input: true if the model declares it without dimensions.
     pub scalars: Vec<bool>,
     pub outputs: Vec<Point>,
 }
 
 impl TensorFlowModel {
-    /// The model and its first session.
+    /// Loads the model and its first session.
     pub fn load(library: &Arc<Library>, context: &LoadContext) -> Result<(Self, LoadedSession)> {
         let config = context.config.clone();
         let settings = Settings::read(context)?;
@@ -68,7 +68,7 @@ impl TensorFlowModel {
         Ok((model, session))
     }
 
-    /// Another session of the model, with variables of its own.
+    /// Opens another session of the model, with variables of its own.
     pub fn open_session(&self) -> Result<LoadedSession> {
         let options = self.settings.session;
         let loaded = match &self.files {
@@ -93,7 +93,7 @@ impl TensorFlowModel {
         Ok(LoadedSession { session, inputs, scalars, outputs })
     }
 
-    /// The error of the library, with the file that it is about.
+    /// Returns the error of the library, with the file that it is about.
     fn refused(&self, cause: Error) -> Error {
         Error::internal(format!(
             "unable to load model '{}': TensorFlow cannot load '{}': {cause}",
@@ -125,7 +125,7 @@ impl TensorFlowModel {
         Ok((inputs.collect::<Result<_>>()?, outputs.collect::<Result<_>>()?))
     }
 
-    /// A graph declares nothing but names, and the types at them.
+    /// Finds the points of a graph, which declares only names and their types.
     fn points_of_graph(&self, session: &Session) -> Result<(Vec<Point>, Vec<Point>)> {
         let graph = &session.graph;
         let find = |what: &'static str, spec: &galatea_config::TensorSpec| {
@@ -147,7 +147,7 @@ impl TensorFlowModel {
     }
 }
 
-/// The signature that is served, from the model's file.
+/// Reads the signature to serve from the model's file.
 pub(crate) fn signature_of(
     version: &CompletionContext<'_>,
     files: &ModelFiles,
@@ -161,7 +161,7 @@ pub(crate) fn signature_of(
     model.choose(version.model_name, tag, signature)
 }
 
-/// Why a file is no model.
+/// Explains why a file is not a model.
 pub(crate) fn not_readable(
     version: &CompletionContext<'_>,
     path: &Path,
@@ -177,7 +177,7 @@ pub(crate) fn not_readable(
     .into_error(Code::InvalidArg)
 }
 
-/// GPUs are not used, and accelerators are GPUs' in Triton too.
+/// Checks the devices. GPUs are not used, and Triton's accelerators are for GPUs too.
 fn check_devices(config: &ModelConfig) -> Result<()> {
     let model = config.name();
     let mut groups = config.instance_groups().iter();
@@ -208,7 +208,7 @@ fn check_devices(config: &ModelConfig) -> Result<()> {
 }
 
 impl crate::saved_model::Nodes {
-    /// A name that is none of the graph's nodes.
+    /// Returns the error of a name that is not among the graph's nodes.
     pub fn unexpected(&self, what: &'static str, name: &str) -> Error {
         let names = if what == "input" { &self.placeholders } else { &self.others };
         unexpected(what, name, names.iter().map(String::as_str))

@@ -1,5 +1,5 @@
-//! Which session an instance runs on: all on one, so that weights are in memory once and all see the same variables,
-//! unless the model asks for more (`MAX_SESSION_SHARE_COUNT`).
+//! Assigns instances to sessions. All share one, so that weights are in memory once and all see the same variables, unless
+//! the model asks for more (`MAX_SESSION_SHARE_COUNT`).
 
 use std::{
     ops::Deref,
@@ -13,7 +13,7 @@ use galatea_types::{LockExt, Result};
 
 use crate::model::LoadedSession;
 
-/// A session and how many instances use it.
+/// A session with the number of instances that use it.
 struct Shared {
     loaded: LoadedSession,
     users: AtomicUsize,
@@ -23,7 +23,7 @@ struct Shared {
 pub(crate) struct Sessions {
     first: Arc<Shared>,
     others: Mutex<Vec<Weak<Shared>>>,
-    /// `None`: any number of instances shares one.
+    /// Most instances that share a session. `None`: any number.
     limit: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Sessions {
         Self { first, others: Mutex::default(), limit }
     }
 
-    /// A session that has room, or a new one.
+    /// Returns a session that has room, or a new one.
     pub fn take(&self, open: impl FnOnce() -> Result<LoadedSession>) -> Result<SessionUse> {
         let mut others = self.others.lock_unpoisoned();
         others.retain(|session| session.strong_count() > 0);

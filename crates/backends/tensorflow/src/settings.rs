@@ -1,4 +1,4 @@
-//! Parameters of a model, read and checked. Names and texts are Triton's.
+//! The parameters of a model, read and checked. Names and texts are Triton's.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::tensorflow::SessionOptions;
 pub(crate) const GRAPH_TAG: &str = "TF_GRAPH_TAG";
 pub(crate) const SIGNATURE_DEF: &str = "TF_SIGNATURE_DEF";
 pub(crate) const INIT_OPS_FILE: &str = "TF_INIT_OPS_FILE";
-/// What TensorFlow's own exports call the graph that is to be served, and its function.
+/// Name of the graph to serve, and of its function, in TensorFlow's own exports.
 pub(crate) const DEFAULT_TAG: &str = "serve";
 pub(crate) const DEFAULT_SIGNATURE: &str = "serving_default";
 
-/// What a model's configuration and the command line ask of its session.
+/// Settings of a session from the model's configuration and the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Threads that the configuration does not name, or by 0, are TensorFlow's own choice: as many as cores.
+    /// Options of the session. TensorFlow chooses missing numbers of threads, and those that are 0: as many as cores.
     pub session: SessionOptions,
-    /// Instances that share a session. `None`: all.
+    /// Most instances that share a session. `None`: all.
     pub share_count: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ fn out_of_range(key: &'static str, wanted: &str, model: &str) -> Error {
     .into_error(Code::InvalidArg)
 }
 
-/// Triton's own example writes `yes`.
+/// Reads a switch. Triton's own example writes `yes`.
 fn is_on(key: &str, parameters: &Source<'_>) -> Result<bool> {
     match parameters.get(key).map(str::to_ascii_lowercase).as_deref() {
         Some("yes" | "on") => Ok(true),
@@ -72,7 +72,7 @@ fn is_on(key: &str, parameters: &Source<'_>) -> Result<bool> {
     }
 }
 
-/// A parameter that is a name; empty counts as not given.
+/// Returns a parameter that is a name; an empty one counts as not given.
 pub(crate) fn name<'p>(parameters: &'p BTreeMap<String, String>, key: &str) -> Option<&'p str> {
     parameters.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
 }

@@ -1,11 +1,11 @@
-//! What a model takes and gives, by the names that clients use.
+//! The inputs and outputs of a model, by the names that clients use.
 
 use galatea_backend::declared::{Declaration, DeclaredKind, DeclaredTensor, UnsupportedKind};
 use galatea_types::{DataType, Shape};
 
 use crate::tensorflow::type_name;
 
-/// How a model becomes one that takes batches.
+/// Advice to make a model take batches.
 pub(crate) const HOW_TO_BATCH: &str = "save the model with an open first dimension (None)";
 
 const WITHOUT_IT: &str = "save the model with a signature that takes and gives ordinary tensors; or list in config.pbtxt \
@@ -14,12 +14,12 @@ const WITHOUT_IT: &str = "save the model with a signature that takes and gives o
 /// An input or output of a signature.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TensorInfo {
-    /// As clients know it: the key in the signature.
+    /// Name for clients: the key in the signature.
     pub name: String,
-    /// As the graph knows it: `operation:index`. Empty for what is no single tensor.
+    /// Name in the graph: `operation:index`. Empty for a value that is not a single tensor.
     pub point: String,
     pub kind: ValueKind,
-    /// Open dimensions are -1. `None`: not even the rank is known.
+    /// Dimensions, with -1 for open ones. `None`: the rank is unknown.
     pub dims: Option<Shape>,
 }
 
@@ -36,9 +36,9 @@ pub(crate) enum ValueKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Signature {
     pub name: String,
-    /// Ordered by name.
+    /// Inputs ordered by name.
     pub inputs: Vec<TensorInfo>,
-    /// Ordered by name.
+    /// Outputs ordered by name.
     pub outputs: Vec<TensorInfo>,
 }
 
@@ -55,7 +55,7 @@ impl Signature {
 }
 
 impl ValueKind {
-    /// What it is to a configuration.
+    /// Returns the kind that a configuration can declare.
     pub fn declared(self) -> DeclaredKind {
         let description = match self {
             Self::Tensor(data_type) => return DeclaredKind::Tensor(data_type),

@@ -1,4 +1,4 @@
-//! Looks at models for PyTorch without libtorch.
+//! Inspects models for PyTorch without libtorch.
 
 use galatea_backend::{CompletionContext, Inspector};
 use galatea_config::ModelConfig;
@@ -10,8 +10,8 @@ use crate::{
     settings::Settings,
 };
 
-/// What the files of models for PyTorch tell before the backend `pytorch` loads them: neither TorchScript nor a package
-/// states types and shapes, so that a configuration stays as it is.
+/// Inspector of models before the backend `pytorch` loads them. Neither TorchScript nor a package states types and shapes,
+/// so a configuration stays as it is.
 #[derive(Debug, Default)]
 pub struct TorchInspector;
 

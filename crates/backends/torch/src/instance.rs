@@ -1,10 +1,10 @@
-//! One executor of a TorchScript model.
+//! One instance of a TorchScript model.
 
 use std::sync::Arc;
 
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{GroupRunner, Joined, ModelOutput, missing},
+    batching::{GroupRunner, JoinedInput, ModelOutput, missing},
 };
 use galatea_config::ModelConfig;
 use galatea_types::{Error, Result};
@@ -12,7 +12,7 @@ use galatea_types::{Error, Result};
 use crate::{
     model::{TorchModel, place_of},
     outputs,
-    torch::{Form, Input, Module, Output},
+    torch::{ForwardForm, Input, Module, Output},
 };
 
 /// Runs one batch after another on its module, which other instances may use too.
@@ -43,8 +43,8 @@ impl GroupRunner for TorchInstance {
         &self.model.config
     }
 
-    /// In the order of the arguments. One that nobody brought must be optional, and the last.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Vec<Input>> {
+    /// Makes the arguments in their order. Only optional ones at the end may be missing.
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Vec<Input>> {
         let specs = self.model.config.execution_inputs();
         let mut slots: Vec<Option<Input>> = specs.iter().map(|_| None).collect();
         for ((spec, &position), joined) in
@@ -57,8 +57,8 @@ impl GroupRunner for TorchInstance {
             }
         }
         match self.model.inputs.form {
-            Form::Dictionary => Ok(slots.into_iter().flatten().collect()),
-            Form::Positional => self.without_gaps(slots),
+            ForwardForm::Dictionary => Ok(slots.into_iter().flatten().collect()),
+            ForwardForm::Positional => self.without_gaps(slots),
         }
     }
 

@@ -1,16 +1,16 @@
-//! TorchScript models and AOTInductor packages, run by libtorch. It is opened at run time: TorchScript behind a small
-//! C++ shim with a plain C interface, packages through libtorch's own stable C functions.
+//! Runs TorchScript models and AOTInductor packages with libtorch, which is opened at run time. TorchScript uses a small C++
+//! shim with a plain C interface, packages use libtorch's own stable C functions.
 //!
-//! The shim's source travels in the program ([`SHIM`]) and is compiled against the libtorch that is to be used,
-//! because that has no stable interface of its own.
+//! The program contains the shim's source ([`SHIM`]), and compiles it against the libtorch in use, because libtorch has no
+//! stable interface of its own.
 //!
 //! # Invariants
 //! - Everything unsafe is in `torch`, a thin layer over the shim, and in a few files of `aoti`.
 //! - A model's weights are in memory once per device, however many instances it has, unless it writes to them.
 //! - Tensor bytes are not copied for a request alone, and once where several join; results are libtorch's own
 //!   memory.
-//! - No exception ends the process, and no integer division either (ADR 13): each becomes an error of that load or run.
-//!   What else can, a crash or an abort in the library, needs `isolation`.
+//! - No exception and no integer division of the library ends the process (ADR 13): each becomes an error of that load or
+//!   run. Against a crash or an abort in the library, models need `isolation`.
 
 #![warn(missing_docs)]
 
@@ -42,7 +42,7 @@ use crate::{
     torch::Library,
 };
 
-/// The shim's files by name; the first is to be compiled.
+/// The shim's files by name; the first is compiled.
 pub const SHIM: [(&str, &str); 2] = [
     ("galatea_torch.cpp", include_str!("../shim/galatea_torch.cpp")),
     ("galatea_torch.h", include_str!("../shim/galatea_torch.h")),
@@ -54,14 +54,14 @@ pub struct TorchBackend {
 }
 
 impl TorchBackend {
-    /// Opens the compiled shim at `path`, and libtorch with it. `cuda` is libtorch's part for GPUs
-    /// (`libtorch_cuda.so`) where it has one. Errors name the path and what is wrong with it.
+    /// Opens the compiled shim at `path`, and libtorch with it. `cuda` is libtorch's part for GPUs (`libtorch_cuda.so`), if
+    /// it has one. Errors name the path and the reason.
     pub fn open(path: &Path, cuda: Option<&Path>) -> Result<Arc<dyn Backend>> {
         Self::with_stable_functions(path, cuda, None)
     }
 
-    /// The same, with libtorch's stable C functions (`aoti_torch_*`), which packages use, taken from another library:
-    /// for tests beside a libtorch that is older than they are.
+    /// Opens the backend with stable C functions (`aoti_torch_*`), which packages use, from another library. Tests use it
+    /// with a libtorch that is older than these functions.
     pub fn with_stable_functions(
         path: &Path,
         cuda: Option<&Path>,
@@ -87,8 +87,8 @@ impl Backend for TorchBackend {
         Some(format!("PyTorch {}", self.library.version))
     }
 
-    /// Neither TorchScript nor a package states types and shapes. The names in a package are in the errors of
-    /// [`Backend::load`].
+    /// Returns the configuration unchanged: neither TorchScript nor a package states types and shapes. The names in a package
+    /// are in the errors of [`Backend::load`].
     fn complete_config(
         &self,
         config: ConfigDraft,

@@ -1,4 +1,4 @@
-//! Models that this server or this machine cannot run. Texts are Triton's where it has them.
+//! Errors of models that this server or this machine cannot run. Texts are Triton's if it has them.
 
 use std::{error, path::Path};
 
@@ -6,9 +6,9 @@ use galatea_backend::misconfigured;
 use galatea_config::FieldPath;
 use galatea_types::{Code, Error};
 
-use crate::torch::Place;
+use crate::torch::ModuleDevice;
 
-/// Why the file of a model cannot be loaded.
+/// Returns the error of a model file that cannot be loaded.
 pub(crate) fn refused(
     model: &str,
     path: &Path,
@@ -18,11 +18,11 @@ pub(crate) fn refused(
     Error::internal(format!("failed to load model '{model}': {cause} ('{path}')"))
 }
 
-pub(crate) fn no_instance_group(model: &str, place: Place) -> Error {
+pub(crate) fn no_instance_group(model: &str, place: ModuleDevice) -> Error {
     Error::internal(format!("model '{model}' has no instance group for {place:?}"))
 }
 
-/// An instance group is for a GPU that PyTorch, of this version and with so many devices, cannot use.
+/// Returns the error of an instance group for a GPU that this version of PyTorch does not find among its devices.
 pub(crate) fn no_gpu(
     model: &str,
     (group, gpu): (&str, u32),

@@ -1,4 +1,4 @@
-//! Loading one version of a TorchScript model.
+//! Loads one version of a TorchScript model.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use crate::{
     naming::{self, Inputs},
     places::Places,
     settings::Settings,
-    torch::{Library, Module, Place, scalar_type_of},
+    torch::{Library, Module, ModuleDevice, scalar_type_of},
 };
 
 pub(crate) struct TorchModel {
@@ -23,7 +23,7 @@ pub(crate) struct TorchModel {
     pub config: Arc<ModelConfig>,
     pub settings: Settings,
     pub inputs: Inputs,
-    /// Position of each output of the configuration among what `forward` returns.
+    /// Position of each output of the configuration among the values that `forward` returns.
     pub outputs: Vec<usize>,
     path: PathBuf,
     modules: Places<Module>,
@@ -51,20 +51,20 @@ impl TorchModel {
         })
     }
 
-    /// The module for an instance: everybody's, or one of its own where instances would see each other's state.
-    pub fn module(&self, place: Place) -> Result<Arc<Module>> {
+    /// Returns the module for an instance: the shared one, or its own if instances would see each other's state.
+    pub fn module(&self, place: ModuleDevice) -> Result<Arc<Module>> {
         self.modules.take((self.config.name(), place), self.settings.shares_state, || {
             load_module(&self.library, &self.config, &self.path, place, &self.settings)
         })
     }
 
-    /// Whether these instances are at the places it was loaded for, and at no other ones.
+    /// Returns true if the instances use exactly the loaded places.
     pub fn has_places(&self, instances: &[InstanceSpec]) -> bool {
-        let wanted: BTreeSet<Place> = instances.iter().map(place_of).collect();
+        let wanted: BTreeSet<ModuleDevice> = instances.iter().map(place_of).collect();
         wanted.iter().eq(self.modules.places())
     }
 
-    /// An error of libtorch, with what it comes from where that is known.
+    /// Returns an error of libtorch, with its cause if that is known.
     pub fn explain(&self, text: &str) -> String {
         explain(&self.library, self.config.name(), text)
     }
@@ -74,7 +74,7 @@ fn load_module(
     library: &Arc<Library>,
     config: &ModelConfig,
     path: &Path,
-    place: Place,
+    place: ModuleDevice,
     settings: &Settings,
 ) -> Result<Module> {
     Module::load(library, path, place, settings.switches)
@@ -93,7 +93,7 @@ fn explain(library: &Library, model: &str, text: &str) -> String {
     )
 }
 
-/// The model's file, `default` where the configuration names none.
+/// Finds the model's file, which is `default` unless the configuration names one.
 pub(crate) fn find_model(
     version_dir: &Path,
     config: &ModelConfig,
@@ -144,21 +144,21 @@ fn check_type(config: &ModelConfig, what: &'static str, spec: &TensorSpec) -> Re
     mistake(text, "dims", "write `max_batch_size: 0` and one dimension, `dims: [ -1 ]`")
 }
 
-/// Where the model's instances run, each place once.
-pub(crate) fn places(config: &ModelConfig, library: &Library) -> Result<Vec<Place>> {
+/// Returns the places of the model's instances, each once.
+pub(crate) fn places(config: &ModelConfig, library: &Library) -> Result<Vec<ModuleDevice>> {
     let mut places = Vec::new();
     for group in config.instance_groups() {
         match group.kind {
-            InstanceKind::Cpu => places.push(Place::Cpu),
-            InstanceKind::Model => places.push(Place::AsSaved),
+            InstanceKind::Cpu => places.push(ModuleDevice::Cpu),
+            InstanceKind::Model => places.push(ModuleDevice::AsSaved),
             InstanceKind::Gpu => {
                 group.gpus.iter().try_for_each(|&gpu| check_gpu(config, group, gpu, library))?;
-                places.extend(group.gpus.iter().map(|&gpu| Place::Gpu(gpu)));
+                places.extend(group.gpus.iter().map(|&gpu| ModuleDevice::Gpu(gpu)));
             }
         }
     }
     if places.is_empty() {
-        places.push(Place::Cpu);
+        places.push(ModuleDevice::Cpu);
     }
     places.sort_unstable();
     places.dedup();
@@ -178,11 +178,11 @@ fn check_gpu(
     Err(no_gpu(config.name(), (&group.name, gpu), (&library.version, devices)))
 }
 
-pub(crate) fn place_of(spec: &InstanceSpec) -> Place {
+pub(crate) fn place_of(spec: &InstanceSpec) -> ModuleDevice {
     match spec.kind {
-        InstanceKind::Cpu => Place::Cpu,
-        InstanceKind::Gpu => Place::Gpu(spec.device_id),
-        InstanceKind::Model => Place::AsSaved,
+        InstanceKind::Cpu => ModuleDevice::Cpu,
+        InstanceKind::Gpu => ModuleDevice::Gpu(spec.device_id),
+        InstanceKind::Model => ModuleDevice::AsSaved,
     }
 }
 

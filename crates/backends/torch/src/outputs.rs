@@ -1,4 +1,4 @@
-//! From what `forward` returned to what is split among the requests.
+//! Turns the values that `forward` returned into outputs, which are then split among the requests.
 
 use galatea_backend::batching::ModelOutput;
 use galatea_config::{ModelConfig, TensorSpec};
@@ -6,8 +6,8 @@ use galatea_types::{Error, Result};
 
 use crate::torch::Output;
 
-/// The outputs of the numbers `wanted`, after a check of all. `positions`: of each output of the configuration among
-/// those that were returned.
+/// Checks all outputs and returns those with the numbers `wanted`. `positions`: of each output of the configuration among
+/// the returned ones.
 pub(crate) fn wanted(
     config: &ModelConfig,
     positions: &[usize],
@@ -25,7 +25,7 @@ pub(crate) fn wanted(
     Ok(found)
 }
 
-/// By its name in a dictionary, else by its position.
+/// Finds an output by its name in a dictionary, else by its position.
 fn find<'o>(
     config: &ModelConfig,
     spec: &TensorSpec,

@@ -1,4 +1,4 @@
-//! What is loaded at each place that a model's instances run at.
+//! The modules or containers at the places of a model's instances.
 
 use std::{
     collections::BTreeMap,
@@ -7,39 +7,39 @@ use std::{
 
 use galatea_types::{LockExt, Result};
 
-use crate::{load_error::no_instance_group, torch::Place};
+use crate::{load_error::no_instance_group, torch::ModuleDevice};
 
 /// Modules or containers by their places.
 pub(crate) struct Places<T> {
-    all: BTreeMap<Place, Loaded<T>>,
-    /// Whether instances would see each other's state in one, so that each has one of its own.
+    all: BTreeMap<ModuleDevice, Loaded<T>>,
+    /// True if instances would see each other's state in a shared one, so that each needs its own.
     are_apart: fn(&T) -> bool,
 }
 
 struct Loaded<T> {
     shared: Arc<T>,
-    /// Of one with state: whether an instance has it already.
+    /// True if an instance has taken a module or container with state.
     is_taken: Mutex<bool>,
 }
 
 impl<T> Places<T> {
     pub fn load(
-        places: &[Place],
+        places: &[ModuleDevice],
         are_apart: fn(&T) -> bool,
-        load: impl Fn(Place) -> Result<T>,
+        load: impl Fn(ModuleDevice) -> Result<T>,
     ) -> Result<Self> {
-        let load = |&place: &Place| {
+        let load = |&place: &ModuleDevice| {
             let (shared, is_taken) = (Arc::new(load(place)?), Mutex::new(false));
             Ok((place, Loaded { shared, is_taken }))
         };
         Ok(Self { all: places.iter().map(load).collect::<Result<_>>()?, are_apart })
     }
 
-    pub fn places(&self) -> impl Iterator<Item = &Place> {
+    pub fn places(&self) -> impl Iterator<Item = &ModuleDevice> {
         self.all.keys()
     }
 
-    /// What was loaded first.
+    /// Returns the first one loaded.
     pub fn first(&self) -> Option<&T> {
         self.all.values().next().map(|loaded| &*loaded.shared)
     }
@@ -48,11 +48,11 @@ impl<T> Places<T> {
         self.all.values().any(|loaded| (self.are_apart)(&loaded.shared))
     }
 
-    /// The one for an instance of the model: everybody's, also where it has state and `shares_state`; else one of its own,
-    /// which `load` makes.
+    /// Returns the one for an instance. With state, and unless `shares_state`, each instance gets its own, which `load`
+    /// makes. Otherwise all share one.
     pub fn take(
         &self,
-        (model, place): (&str, Place),
+        (model, place): (&str, ModuleDevice),
         shares_state: bool,
         load: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {

@@ -1,25 +1,25 @@
-//! Parameters of a model, read and checked.
+//! The parameters of a model, read and checked.
 
 use galatea_backend::{LoadContext, Settings as Source};
 use galatea_config::ModelConfig;
 use galatea_types::Result;
 
-use crate::torch::{Library, Setting, Switches};
+use crate::torch::{Library, RunSettings, Setting};
 
-/// What a model's parameters ask for (Triton's names).
+/// Settings from a model's parameters (Triton's names).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    pub switches: Switches,
-    /// One module for all instances on a device although it writes to what it holds; they then take turns.
+    pub switches: RunSettings,
+    /// True if all instances on a device share a module that writes to its state. They then take turns.
     pub shares_state: bool,
     pub cleans_cache: bool,
 }
 
 impl Settings {
-    /// Checks the parameters, and puts none into effect.
+    /// Checks the parameters, and applies none.
     ///
     /// # Errors
-    /// As [`Settings::apply`], but for what the library refuses.
+    /// As [`Settings::apply`], except for errors of the library.
     pub fn check(config: &ModelConfig) -> Result<()> {
         let source = Source::of_model(config.parameters());
         Self::read(&source)?;
@@ -31,7 +31,7 @@ impl Settings {
     fn read(source: &Source<'_>) -> Result<Self> {
         let is_on = |key, default| source.boolean(key).map(|said| said.unwrap_or(default));
         Ok(Self {
-            switches: Switches {
+            switches: RunSettings {
                 inference_mode: is_on("INFERENCE_MODE", true)?,
                 optimization: !is_on("DISABLE_OPTIMIZED_EXECUTION", false)?,
             },
@@ -40,7 +40,7 @@ impl Settings {
         })
     }
 
-    /// Reads the parameters; those that concern the whole process are put into effect.
+    /// Reads the parameters, and applies those for the whole process.
     pub fn apply(context: &LoadContext, library: &Library) -> Result<Self> {
         let source = Source::of_model(context.config.parameters());
         let settings = Self::read(&source)?;
@@ -50,7 +50,7 @@ impl Settings {
     }
 }
 
-/// Parameters that hold for the whole process.
+/// Parameters for the whole process.
 const SWITCHES: [(&str, Setting); 3] = [
     ("ENABLE_JIT_EXECUTOR", Setting::JitExecutor),
     ("ENABLE_JIT_PROFILING", Setting::JitProfiling),
@@ -80,7 +80,7 @@ fn apply_threads(source: &Source<'_>, model: &str, library: &Library) -> Result<
     Ok(())
 }
 
-/// Within one operator, and of operators at a time.
+/// Reads the number of threads within an operator, and of operators at a time.
 fn thread_counts(source: &Source<'_>) -> Result<(Option<i32>, Option<i32>)> {
     let count = |key| source.number::<i32>(key).map(|said| said.filter(|&n| n > 0));
     Ok((count("INTRA_OP_THREAD_COUNT")?, count("INTER_OP_THREAD_COUNT")?))

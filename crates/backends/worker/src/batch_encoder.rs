@@ -1,4 +1,4 @@
-//! Batches as messages to the worker.
+//! Encodes batches as messages to the worker.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     inputs,
     memory::BlockAllocation,
     requests::ActiveRequest,
-    wire::{Outgoing, SentRequest, kind, put_request},
+    wire::{OutgoingMessage, SentRequest, kind, put_request},
 };
 
 /// Writes the requests of one batch after another, with ids that are unique for the worker.
@@ -20,10 +20,10 @@ pub(crate) struct BatchEncoder {
     version: i64,
     /// Names of the model's outputs.
     outputs: Arc<[Arc<str>]>,
-    /// Names of those that are states of a sequence, whether clients get them or not.
+    /// Names of the outputs that are states of a sequence, whether clients get them or not.
     states: Arc<[Arc<str>]>,
-    /// Of the last batch; keeps its memory from one to the next.
-    pub message: Outgoing,
+    /// The message of the last batch. It is reused so that its memory is allocated once.
+    pub message: OutgoingMessage,
     last_key: u64,
     last_execution: u64,
 }
@@ -35,11 +35,11 @@ impl BatchEncoder {
         states.retain(|name| config.is_state(name));
         let outputs: Vec<Arc<str>> = names(config.outputs());
         let (outputs, states) = (outputs.into(), states.into());
-        let message = Outgoing::default();
+        let message = OutgoingMessage::default();
         Self { version, outputs, states, message, last_key: 0, last_execution: 0 }
     }
 
-    /// Writes the requests into the message and registers them with the connection. Those that cannot be sent are
+    /// Writes the requests into the message and registers them with the connection. A request that cannot be sent is
     /// answered with the error.
     pub fn encode<S: Services>(
         &mut self,

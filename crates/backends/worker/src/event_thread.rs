@@ -1,4 +1,4 @@
-//! The thread beside each worker: handles its events, logs what it prints, and notices its end.
+//! The thread beside each worker: handles its events, logs its output, and notices its end.
 
 use std::{
     process::{ChildStderr, ChildStdout},
@@ -15,14 +15,14 @@ use crate::{
     printed::PrintedLines,
     process::{OutputPipes, Process},
     process_tree::memory_of_tree,
-    transport::{Message, Received},
-    watchdog::{Look, Overdue, Watchdog, is_stopped},
-    wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
+    transport::{Message, SocketRead},
+    watchdog::{ReplaceReason, Watchdog, WorkerSnapshot, is_stopped},
+    wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
 
-/// How often a worker is looked at that has work, or shared memory that may be idle.
+/// Interval between checks of a worker that has work, or shared memory that may be idle.
 const TICK: Duration = Duration::from_secs(1);
-/// How often one is looked at that has neither.
+/// Interval between checks of a worker that has neither.
 const IDLE_TICK: Duration = Duration::from_secs(3);
 /// Idle ticks until unused memory goes back to the kernel.
 const TICKS_UNTIL_TRIM: u32 = 3;
@@ -35,7 +35,7 @@ pub(crate) struct EventThread<S> {
     stderr: PrintedLines<ChildStderr>,
     is_stderr_open: bool,
     buffer: Vec<u8>,
-    /// Use of the shared memory at the last tick.
+    /// Value of `SharedMemory::uses` at the last tick.
     last_uses: u64,
     idle_ticks: u32,
     watchdog: Watchdog,
@@ -57,7 +57,7 @@ impl<S: Services> EventThread<S> {
         }
     }
 
-    /// Serves the worker until its process has ended; the last lines it wrote to stderr.
+    /// Serves the worker until its process has ended. Returns the last lines that it wrote to stderr.
     pub fn run(mut self) -> String {
         while let Some(ready) = self.poll() {
             self.pass_on_output(ready);
@@ -81,21 +81,21 @@ impl<S: Services> EventThread<S> {
         self.finish()
     }
 
-    /// After the end: what was sent and printed before it still counts.
+    /// Handles messages and output that the worker sent before it ended.
     fn finish(mut self) -> String {
-        // First what is left of the process group, so that nothing is written any more.
+        // Kill the rest of the process group first, so that nothing more is written.
         self.connection.lifecycle.mark_dead(None);
         // A process that left the group may still hold the other end open.
         self.connection.channels.close();
         let _ = self.handle_events(usize::MAX);
-        self.pass_on_output(Ready { stdout: true, stderr: true, ..Ready::default() });
+        self.pass_on_output(ReadySources { stdout: true, stderr: true, ..ReadySources::default() });
         self.connection.on_disconnect();
         self.stderr.last_lines()
     }
 
-    /// Waits until there is something to do. `None`: polling failed.
+    /// Waits until there is something to do. Returns `None` if polling failed.
     #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
-    fn poll(&self) -> Option<Ready> {
+    fn poll(&self) -> Option<ReadySources> {
         let connection = &*self.connection;
         let process = connection.lifecycle.process()?;
         let mut watched = vec![
@@ -116,7 +116,7 @@ impl<S: Services> EventThread<S> {
             Err(_) => return None,
         }
         let is_ready = |i: usize| watched.get(i).is_some_and(|w| !w.revents().is_empty());
-        Some(Ready {
+        Some(ReadySources {
             has_ended: is_ready(0),
             is_woken: is_ready(1),
             stdout: stdout.is_some() && is_ready(3),
@@ -124,7 +124,7 @@ impl<S: Services> EventThread<S> {
         })
     }
 
-    fn pass_on_output(&mut self, ready: Ready) {
+    fn pass_on_output(&mut self, ready: ReadySources) {
         let identity = self.connection.lifecycle.identity();
         if ready.stdout && self.stdout.as_mut().is_some_and(|lines| !lines.pass_on(identity)) {
             self.stdout = None;
@@ -138,12 +138,12 @@ impl<S: Services> EventThread<S> {
         self.stderr.pass_on_late_start(identity);
     }
 
-    fn handle_events(&mut self, limit: usize) -> Result<(), Malformed> {
+    fn handle_events(&mut self, limit: usize) -> Result<(), ProtocolError> {
         for _ in 0..limit {
             let length = match self.connection.channels.try_receive_event(&mut self.buffer) {
-                Ok(Received::Packet(length)) => length,
-                Ok(Received::Nothing) => return Ok(()),
-                Ok(Received::End) | Err(_) => return self.expect_exit_after_close(),
+                Ok(SocketRead::Packet(length)) => length,
+                Ok(SocketRead::Nothing) => return Ok(()),
+                Ok(SocketRead::End) | Err(_) => return self.expect_exit_after_close(),
             };
             let packet = self.buffer.get(..length).unwrap_or_default();
             let connection = &self.connection;
@@ -154,13 +154,13 @@ impl<S: Services> EventThread<S> {
         Ok(())
     }
 
-    /// The socket closes just before the process ends. A worker that closes it and goes on running is of no use.
-    fn expect_exit_after_close(&self) -> Result<(), Malformed> {
+    /// Fails if the process still runs: the socket closes just before its end, and without one a worker is useless.
+    fn expect_exit_after_close(&self) -> Result<(), ProtocolError> {
         let has_ended = self.connection.lifecycle.wait_for_exit(Instant::now() + TICK);
-        has_ended.then_some(()).ok_or(Malformed("it closed its connection"))
+        has_ended.then_some(()).ok_or(ProtocolError("it closed its connection"))
     }
 
-    /// Between two ticks; `None`: there is nothing to look at.
+    /// Returns the interval between two ticks, or `None` if there is nothing to check.
     fn interval(&self) -> Option<Duration> {
         match self.connection.waker.is_ticking() {
             true => Some(TICK),
@@ -168,14 +168,14 @@ impl<S: Services> EventThread<S> {
         }
     }
 
-    /// By the clock: a worker that sends events without pause is looked at all the same.
+    /// Compares with the clock, so that a worker that sends events without pause is checked too.
     #[expect(clippy::disallowed_methods, reason = "the thread waits in `poll`, in real time")]
     fn is_tick_due(&self) -> bool {
         self.interval().is_some_and(|tick| self.last_tick.elapsed() >= tick)
     }
 
     fn tick(&mut self) {
-        // However late this tick is: a server that was itself stopped does not blame the worker for that.
+        // Counts one interval however late the tick is: a pause of the server itself is not the worker's fault.
         let elapsed = self.interval().unwrap_or(TICK);
         self.last_tick = Instant::now();
         self.watch(elapsed);
@@ -184,7 +184,7 @@ impl<S: Services> EventThread<S> {
             return;
         }
         connection.waker.stop_ticking();
-        // A request that was sent just before saw that it was ticking.
+        // A request sent just before found the ticks still running, and did not start them.
         if connection.requests.has_any() {
             connection.waker.start_ticking();
         }
@@ -193,7 +193,7 @@ impl<S: Services> EventThread<S> {
     fn watch(&mut self, elapsed: Duration) {
         let Connection { lifecycle, requests, channels, limits, .. } = &*self.connection;
         let process = lifecycle.process().map(Process::id);
-        let overdue = self.watchdog.look(Look {
+        let overdue = self.watchdog.look(WorkerSnapshot {
             elapsed,
             is_busy: requests.has_any() && !channels.has_reply(),
             progress: requests.progress(),
@@ -202,15 +202,15 @@ impl<S: Services> EventThread<S> {
             memory: limits.memory.and(process).map(memory_of_tree),
         });
         let Some(overdue) = overdue else { return };
-        if matches!(overdue, Overdue::Abandoned { .. }) {
+        if matches!(overdue, ReplaceReason::Abandoned { .. }) {
             log::warn!("{} is stopped: {overdue}", lifecycle.identity());
-            // Nothing is to take its place.
+            // The worker is not replaced.
             lifecycle.expect_exit();
         }
         lifecycle.mark_dead(Some(&overdue.to_string()));
     }
 
-    /// Gives the shared memory of an idle worker back to the kernel. True: no request and no memory is in use.
+    /// Gives the shared memory of an idle worker back to the kernel. Returns true if no request and no memory is in use.
     fn is_memory_trimmed(&mut self) -> bool {
         let connection = &*self.connection;
         connection.channels.send_releases();
@@ -223,7 +223,7 @@ impl<S: Services> EventThread<S> {
         {
             return false;
         }
-        let is_sent = connection.channels.send_event(&Outgoing::new(kind::TRIM, 0)).is_ok();
+        let is_sent = connection.channels.send_event(&OutgoingMessage::new(kind::TRIM, 0)).is_ok();
         if is_sent {
             self.idle_ticks = 0;
         }
@@ -232,7 +232,7 @@ impl<S: Services> EventThread<S> {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Ready {
+struct ReadySources {
     has_ended: bool,
     is_woken: bool,
     stdout: bool,

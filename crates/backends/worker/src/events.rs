@@ -1,4 +1,4 @@
-//! Events of a worker: what each kind of message does.
+//! Handles the events of a worker, by kind of message.
 
 use std::sync::Arc;
 
@@ -10,16 +10,17 @@ use crate::{
     lifecycle::WorkerIdentity,
     outputs,
     transport::Message,
-    wire::{Malformed, Reader, ResponseHead, flag, kind},
+    wire::{ProtocolError, Reader, ResponseHead, flag, kind},
 };
 
-/// Lines of models' own loggers. The log takes what is not a warning from this program's own modules only.
+/// Log target for lines of models' own loggers. Below the level of warnings, the log accepts only this program's own
+/// modules.
 const LOG_TARGET: &str = "galatea_worker::model_code";
 
 pub(crate) fn handle<S: Services>(
     connection: &Arc<Connection<S>>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     match header.kind {
         kind::RESPONSE => respond(connection, message),
@@ -36,11 +37,11 @@ pub(crate) fn handle<S: Services>(
     }
 }
 
-/// A response of a request that has a response sender.
+/// Passes on a response to a request that has a response sender.
 fn respond<S: Services>(
     connection: &Connection<S>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     let requests = &connection.requests;
     let content = if header.has(flag::EMPTY) {

@@ -1,8 +1,8 @@
-//! Exceptions of a model's code, for the log.
+//! Turns exceptions of a model's code into errors for the log.
 
 use galatea_types::{Error, shortened};
 
-/// What Python reported beside the message that the client gets.
+/// Python's report of an exception, besides the message that the client gets.
 #[derive(Debug, thiserror::Error)]
 #[error("{traceback}")]
 struct PythonException {
@@ -10,7 +10,7 @@ struct PythonException {
     traceback: String,
 }
 
-/// `error` with the traceback as its source; as it is when there is none.
+/// Returns `error` with the traceback as its source, or unchanged if there is no traceback.
 pub(crate) fn with_traceback(error: Error, traceback: &str) -> Error {
     let error = error.shortened();
     match traceback.trim_end() {

@@ -5,21 +5,21 @@ use crate::{
     outputs,
     requests::ResponseContent,
     transport::Message,
-    wire::{Body, Failure, Malformed, Reader, ResponseHead, flag, kind},
+    wire::{Body, Failure, ProtocolError, Reader, ResponseHead, flag, kind},
     worker::expect,
 };
 
 /// The requests of a batch that the worker has to answer.
 pub(crate) struct Execution {
     pub id: u64,
-    /// Index in the batch, and key.
+    /// Index in the batch, and key of each request.
     pub requests: Vec<(usize, u64)>,
-    /// Of the inbox. The worker gives them back.
+    /// Blocks of the inbox. The worker gives them back.
     pub blocks: Vec<u64>,
 }
 
 impl Execution {
-    /// Undoes what sending it has changed: the worker does not get it.
+    /// Undoes the effects of encoding an execution that the worker does not get.
     pub fn withdraw<S: Services>(&self, connection: &Connection<S>) {
         self.requests.iter().for_each(|&(_, key)| connection.requests.remove(key));
         for &block in &self.blocks {
@@ -28,12 +28,12 @@ impl Execution {
     }
 }
 
-pub(crate) enum Executed {
+pub(crate) enum ExecutionReply {
     Failed {
         message: String,
         traceback: String,
     },
-    /// Responses by key. Those of requests with a response sender come as events, errors too where `execute` raised.
+    /// Responses by key. Requests with a response sender get theirs as events, and errors too if `execute` raised.
     Responses {
         by_key: Vec<(u64, Reply)>,
         has_raised: bool,
@@ -42,20 +42,20 @@ pub(crate) enum Executed {
 
 pub(crate) enum Reply {
     Response(ResponseContent),
-    /// It is to be executed again.
+    /// The request is to be executed again.
     ExecutedAgain,
 }
 
-impl Executed {
+impl ExecutionReply {
     /// Reads the reply to execution `id`.
     pub fn read<S: Services>(
         connection: &Connection<S>,
         message: &Message<'_>,
         id: u64,
-    ) -> Result<Self, Malformed> {
+    ) -> Result<Self, ProtocolError> {
         expect(message, kind::EXECUTED)?;
         if message.packet.header.id != id {
-            return Err(Malformed("it answers another execution"));
+            return Err(ProtocolError("it answers another execution"));
         }
         if message.packet.header.has(flag::ERROR) {
             let Failure { message, traceback } = Failure::read(message.packet.payload)?;
@@ -76,13 +76,13 @@ fn response<'a, S: Services>(
     connection: &Connection<S>,
     message: &Message<'a>,
     reader: &mut Reader<'a>,
-) -> Result<(u64, Reply), Malformed> {
+) -> Result<(u64, Reply), ProtocolError> {
     let head = ResponseHead::read(reader)?;
     if head.body == Body::Rescheduled {
         return Ok((head.key, Reply::ExecutedAgain));
     }
     let request = connection.requests.get(head.key);
-    let request = request.ok_or(Malformed("it answers no request"))?;
+    let request = request.ok_or(ProtocolError("it answers no request"))?;
     let config = connection.config.as_deref();
     let content = outputs::read(config, &connection.told, &head, message, Some(&request))?;
     Ok((head.key, Reply::Response(content)))

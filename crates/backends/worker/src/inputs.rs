@@ -1,4 +1,4 @@
-//! From a client's request to what a worker gets, and from what it gets to a request.
+//! Converts a client's request for the worker, and a worker's message to a request.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,8 @@ use crate::{
     wire::{RequestHead, holds_strings},
 };
 
-/// The request's inputs in the shapes the model expects, in host memory; without `config` in those of the request.
+/// Returns the request's inputs in host memory, in the shapes the model expects. Without `config` the shapes are the
+/// request's.
 pub(crate) fn for_model(
     config: Option<&ModelConfig>,
     request: &InferRequest,
@@ -29,7 +30,7 @@ pub(crate) fn for_model(
     inputs.collect()
 }
 
-/// The worker builds arrays over the bytes: they must be as many as the shape says.
+/// Checks the byte length against the shape: the worker builds arrays over the bytes.
 fn check(tensor: &Tensor) -> Result<()> {
     let (elements, data) = (tensor.shape.element_count(), tensor.host()?);
     let fits = match tensor.shape.byte_size(tensor.data_type) {
@@ -48,7 +49,7 @@ fn check(tensor: &Tensor) -> Result<()> {
     )))
 }
 
-/// The names of the requested outputs; all of the model's when the request names none.
+/// Returns the names of the requested outputs, or of all the model's outputs when the request names none.
 pub(crate) fn wanted_outputs(all: &Arc<[Arc<str>]>, request: &InferRequest) -> Arc<[Arc<str>]> {
     if request.outputs.is_empty() {
         return all.clone();
@@ -56,7 +57,7 @@ pub(crate) fn wanted_outputs(all: &Arc<[Arc<str>]>, request: &InferRequest) -> A
     request.outputs.as_slice().into()
 }
 
-/// The names of the outputs that the model is to give: those that are wanted, and the states of its sequence.
+/// Returns the names of the outputs the model must return: the requested ones and the states of its sequence.
 pub(crate) fn given_outputs(wanted: &Arc<[Arc<str>]>, states: &[Arc<str>]) -> Arc<[Arc<str>]> {
     if states.iter().all(|state| wanted.contains(state)) {
         return wanted.clone();
@@ -65,10 +66,10 @@ pub(crate) fn given_outputs(wanted: &Arc<[Arc<str>]>, states: &[Arc<str>]) -> Ar
     wanted.iter().chain(more).cloned().collect()
 }
 
-/// The request that `head` describes; `inputs`: its tensors.
+/// Builds the request that `head` describes, with `inputs` as its tensors.
 ///
 /// # Errors
-/// When its parameters are not what parameters can be.
+/// When its parameters have types that parameters cannot have.
 pub fn received_request(head: &RequestHead<'_>, inputs: Vec<Tensor>) -> Result<InferRequest> {
     let correlation_id = match (head.correlation_id, head.correlation_text) {
         (0, "") => CorrelationId::None,

@@ -1,4 +1,4 @@
-//! An instance of a model in a worker: sends batches to its worker and takes the responses.
+//! An instance of a model in a worker. It sends batches to its worker and reads the responses.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,45 +12,45 @@ use crate::{
     batch_encoder::BatchEncoder,
     connection::{Connection, Services},
     exception::with_traceback,
-    execution::{Executed, Execution, Reply},
-    pace::Pace,
+    execution::{Execution, ExecutionReply, Reply},
+    pace::ExecutionTimes,
     requests::ActiveRequests,
-    sent::{Sent, SentExecutions},
+    sent::{SentExecution, SentExecutions},
     transport::ReceiveError,
-    worker::{Wait, Worker},
+    worker::{ReplyWait, Worker},
 };
 
-/// One worker and what is needed to send it requests.
+/// One worker with the state needed to send it requests.
 pub struct WorkerInstance<S: Services> {
     name: String,
     is_decoupled: bool,
-    /// Requests may be taken out of their batch to be answered later.
+    /// True if requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
-    /// Requests may come back to be executed again.
+    /// True if requests may come back to be executed again.
     is_iterative: bool,
-    /// Those of the execution under way that were taken out, where they may come back.
-    taken: Vec<Taken>,
+    /// Requests of the current execution that were taken out of the batch, if they may come back.
+    taken: Vec<RunningRequest>,
     worker: Worker<S>,
     encoder: BatchEncoder,
-    /// What was sent and has no reply yet.
+    /// Executions that were sent and have no reply yet.
     sent: Arc<SentExecutions<S>>,
-    pace: Pace,
+    pace: ExecutionTimes,
 }
 
 /// A request that was taken out of its batch.
-struct Taken {
+struct RunningRequest {
     index: usize,
     key: u64,
     request: PreparedRequest,
 }
 
-/// Bytes of tensors that wait in a worker, if it is more than one request: what takes long to be copied gains nothing from
-/// being there early, and would be in memory twice.
+/// Most bytes of tensors that wait in a worker when more than one request waits. Large tensors take long to copy, so sending
+/// them early gains nothing, and they would be in memory twice.
 const MAX_BYTES_AHEAD: usize = 256 << 10;
 
 impl<S: Services> WorkerInstance<S> {
-    /// The instance whose model the worker has initialized. `name`: in errors of the model's code. `may_answer_later`:
-    /// requests may be taken out of their batch.
+    /// Builds the instance whose model the worker has initialized. Errors of the model's code contain `name`.
+    /// `may_answer_later`: requests may be taken out of their batch.
     pub fn new(
         name: &str,
         (config, version): (&ModelConfig, i64),
@@ -67,7 +67,7 @@ impl<S: Services> WorkerInstance<S> {
             worker,
             encoder: BatchEncoder::new(config, version),
             sent,
-            pace: Pace::default(),
+            pace: ExecutionTimes::default(),
         }
     }
 
@@ -79,7 +79,7 @@ impl<S: Services> WorkerInstance<S> {
         &self.connection().requests
     }
 
-    /// Writes the message. `None`: every request of the batch is answered already.
+    /// Writes the message. Returns `None` if every request of the batch is answered already.
     fn prepare(&mut self, batch: &mut Batch) -> Option<Execution> {
         let connection = self.connection().clone();
         if let Some(error) = connection.lifecycle.error() {
@@ -99,22 +99,28 @@ impl<S: Services> WorkerInstance<S> {
         Some(execution)
     }
 
-    /// Sends the message of a batch behind those before it; gives the execution back when there is no room.
-    fn send(&self, batch: &Batch, execution: Execution, wait: Wait) -> Result<Option<Execution>> {
-        let sent = Sent { number: batch.number(), execution, wait, bytes: byte_size(batch) };
+    /// Sends the message of a batch behind earlier ones. Returns the execution if there is no room.
+    fn send(
+        &self,
+        batch: &Batch,
+        execution: Execution,
+        wait: ReplyWait,
+    ) -> Result<Option<Execution>> {
+        let sent =
+            SentExecution { number: batch.number(), execution, wait, bytes: byte_size(batch) };
         self.sent.send(sent, &self.encoder.message)
     }
 
-    fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: Executed) {
+    fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: ExecutionReply) {
         match executed {
-            Executed::Failed { message, traceback } => {
+            ExecutionReply::Failed { message, traceback } => {
                 let error = Error::internal(format!(
                     "Failed to process the request(s) for model '{}', message: {message}",
                     self.name
                 ));
                 self.fail(batch, sent, &error, &traceback);
             }
-            Executed::Responses { by_key, has_raised } => {
+            ExecutionReply::Responses { by_key, has_raised } => {
                 if has_raised {
                     batch.fail_taken();
                 }
@@ -144,7 +150,7 @@ impl<S: Services> WorkerInstance<S> {
             }
         }
         self.taken.clear();
-        // Their responses come through a response sender, or came already.
+        // Their responses come through a response sender, or have come already.
         if self.may_answer_later {
             return self.take_out(batch, &left);
         }
@@ -157,19 +163,19 @@ impl<S: Services> WorkerInstance<S> {
         for &(index, key) in sent {
             let Some(TakenRequest { request, responder }) = batch.take(index) else { continue };
             if self.is_iterative {
-                self.taken.push(Taken { index, key, request });
+                self.taken.push(RunningRequest { index, key, request });
             }
             self.requests().attach(key, responder);
         }
     }
 
-    /// A request that was taken out goes back to its place, with its response sender: it is executed again.
+    /// Puts a request back into its batch, with its response sender, so that it is executed again.
     fn put_back(&mut self, batch: &mut Batch, key: u64) {
         let Some(position) = self.taken.iter().position(|taken| taken.key == key) else {
-            // It was not kept, because the model is not configured for that.
+            // The request was not kept because the model is not configured as iterative.
             return self.requests().fail(key, &Error::internal(NOT_ITERATIVE));
         };
-        let Taken { index, request, .. } = self.taken.swap_remove(position);
+        let RunningRequest { index, request, .. } = self.taken.swap_remove(position);
         if let Some(responder) = self.requests().take_back(key) {
             batch.put_back(index, TakenRequest { request, responder });
         }
@@ -199,11 +205,11 @@ impl<S: Services> ModelInstance for WorkerInstance<S> {
     }
 }
 
-/// The worker finds its next request waiting when it has answered one. It reads a message only then: what is behind the
+/// A worker finds its next request waiting when it has answered one. It reads a message only then, so messages behind the
 /// one it executes can be taken back.
 impl<S: Services> Pipeline for WorkerInstance<S> {
     fn begin(&mut self, batch: &mut Batch) {
-        // Known before requests are taken out.
+        // Computed before requests are taken out of the batch.
         let wait = wait(batch);
         self.sent.clear();
         let Some(execution) = self.prepare(batch) else { return };
@@ -251,8 +257,9 @@ impl<S: Services> Pipeline for WorkerInstance<S> {
             batch.mark_input_done();
         }
         let (connection, id) = (self.connection().clone(), sent.execution.id);
-        let executed =
-            self.worker.receive(sent.wait, |message| Executed::read(&connection, message, id));
+        let executed = self
+            .worker
+            .receive(sent.wait, |message| ExecutionReply::read(&connection, message, id));
         batch.mark_output_started();
         self.pace.record(batch.execution().compute_infer());
         match executed {
@@ -277,10 +284,10 @@ fn byte_size(batch: &Batch) -> usize {
     batch.requests().flat_map(|request| &request.inputs).map(|tensor| tensor.data.len()).sum()
 }
 
-/// A model that called this one waits for every wake-up; the client of a request notices none.
-fn wait(batch: &Batch) -> Wait {
+/// Returns how to wait. A model that called this one waits for every wake-up; the client of a request notices none.
+fn wait(batch: &Batch) -> ReplyWait {
     match batch.pending().any(|pending| pending.context.origin.is_from_model()) {
-        true => Wait::SpinThenSleep,
-        false => Wait::Sleep,
+        true => ReplyWait::SpinThenSleep,
+        false => ReplyWait::Sleep,
     }
 }

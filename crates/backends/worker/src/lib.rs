@@ -1,15 +1,14 @@
-//! Models in processes of their own: what is the same whatever runs in such a process.
+//! Models in processes of their own: the parts that are the same for every kind of worker.
 //!
-//! Server and worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`. A
-//! [`Worker`] is the server's side of one process, a [`WorkerInstance`] executes batches in it. What the server does
-//! for a worker besides, it does as [`Services`]. A [`ServerConnection`] is the other side, for workers in Rust.
+//! Server and worker communicate over two sockets and two pieces of anonymous shared memory: see `PROTOCOL.md`. A [`Worker`]
+//! is the server's side of one process, a [`WorkerInstance`] executes batches in it. [`Services`] is the rest of what a
+//! server does for a worker. A [`ServerConnection`] is the other side, for workers in Rust.
 //!
 //! # Invariants
-//! - Nothing a worker does ends the server: what it sends is checked, and its end is an error of the
-//!   requests it had.
-//! - Nothing of a worker outlives its instance, nor the server however that ends: process group, descriptors and
+//! - No worker can end the server: every message is checked, and a worker's end is an error of its requests.
+//! - No worker outlives its instance, nor the server however that ends: process group, descriptors and
 //!   memory are released with it.
-//! - A worker that does not respond is replaced: nothing waits for it for ever.
+//! - A worker that does not respond is replaced. Nothing waits for it for ever.
 //! - A large tensor is copied once when sent to the worker, and once when it comes back: there is no slice over memory
 //!   that a worker can write.
 
@@ -54,7 +53,7 @@ pub use instance::WorkerInstance;
 pub use lifecycle::{Lifecycle, WorkerIdentity};
 pub use log_levels::LogLevels;
 pub use memory::{ArenaLimits, BlockAllocation, MemoryRules, SharedMemory};
-pub use outputs::ToldOutputs;
+pub use outputs::ReportedOutputs;
 pub use process::{ExitReason, Process};
 pub use program::Program;
 pub use requests::{ActiveRequests, ResponseContent};

@@ -1,4 +1,4 @@
-//! What a worker is called, and whether it runs: its process, its end, and the alarm that reports it.
+//! The identity and the life cycle of a worker: its process, its end, and the alarm that reports the end.
 
 use std::{
     fmt,
@@ -16,16 +16,16 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::process::{ExitReason, Process};
 
-/// Which model and instance a worker runs, for log lines and errors.
+/// The model and instance that a worker runs, for log lines and errors.
 #[derive(Clone, Debug)]
 pub struct WorkerIdentity {
-    /// What it is called in errors, e.g. `Python worker`.
+    /// Name of this kind of worker in errors, e.g. `Python worker`.
     pub role: &'static str,
     /// The name of the model.
     pub model: Arc<str>,
-    /// Of the model, for the fields of log lines.
+    /// Version of the model, for the fields of log lines.
     pub version: i64,
-    /// `None`: a worker that only completes a configuration.
+    /// Name of the instance. `None`: a worker that only completes a configuration.
     pub instance: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// A worker whose exit is expected: while it starts, the error of starting it reports its end.
+    /// Builds the life cycle of a worker whose exit is expected: while it starts, the error of starting it reports its end.
     pub(crate) fn new(identity: WorkerIdentity, alarm: InstanceAlarm) -> Self {
         Self {
             identity,
@@ -58,7 +58,7 @@ impl Lifecycle {
         }
     }
 
-    /// Which model and instance it runs.
+    /// Returns the model and instance that it runs.
     pub fn identity(&self) -> &WorkerIdentity {
         &self.identity
     }
@@ -67,17 +67,17 @@ impl Lifecycle {
         let _ = self.process.set(process);
     }
 
-    /// `None`: it has not been started.
+    /// Returns the process, or `None` if it has not been started.
     pub fn process(&self) -> Option<&Process> {
         self.process.get()
     }
 
-    /// Kills what is left of the process and its group; how it ended.
+    /// Kills the rest of the process and its group. Returns how the process ended.
     pub(crate) fn kill(&self) -> Option<ExitReason> {
         self.process.get().and_then(Process::end)
     }
 
-    /// Waits until the process has ended. False: it has not at `deadline`.
+    /// Waits until the process has ended. Returns false if it has not ended at `deadline`.
     pub(crate) fn wait_for_exit(&self, deadline: Instant) -> bool {
         let Some(process) = self.process.get() else { return true };
         let left = deadline.saturating_duration_since(Instant::now());
@@ -85,8 +85,8 @@ impl Lifecycle {
         rustix::event::poll(&mut watched, left.try_into().ok().as_ref()).is_ok_and(|n| n > 0)
     }
 
-    /// Kills the worker, if it still runs; the error for everything that was under way. `cause`: why it is killed;
-    /// `None`: it exited by itself.
+    /// Kills the worker if it still runs. Returns the error for all open requests. `cause`: why it is killed. `None`: it
+    /// exited by itself.
     pub(crate) fn mark_dead(&self, cause: Option<&str>) -> Error {
         let error = self.error.get_or_init(|| {
             let exit = self.kill().map_or_else(|| "ended".to_owned(), |exit| exit.to_string());
@@ -112,22 +112,22 @@ impl Lifecycle {
         }
     }
 
-    /// The error of its end, when the worker is dead.
+    /// Returns the error of the worker's end, if it is dead.
     pub(crate) fn error(&self) -> Option<&Error> {
         self.error.get()
     }
 
-    /// Whether it has ended.
+    /// Returns true if the worker has ended.
     pub fn is_dead(&self) -> bool {
         self.error.get().is_some()
     }
 
-    /// From now on the end of the worker is neither logged nor reported to the scheduler.
+    /// Makes the worker's end expected: it is neither logged nor reported to the scheduler.
     pub(crate) fn expect_exit(&self) {
         self.is_exit_expected.store(true, Ordering::Release);
     }
 
-    /// From now on the end of the worker is a failure.
+    /// Makes the worker's end a failure from now on.
     pub(crate) fn expect_running(&self) {
         self.is_exit_expected.store(false, Ordering::Release);
     }

@@ -1,10 +1,10 @@
-//! Which lines of the log a worker sends: those that the server shows.
+//! The log levels that a worker sends: those that the server shows.
 
 use galatea_telemetry::logger;
 use log::LevelFilter;
 use serde::{Deserialize, Serialize};
 
-/// A worker's copy of the levels that the server logs. The server filters too, by what is in force when a line comes.
+/// A worker's copy of the levels that the server logs. The server filters each line again by its current levels.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct LogLevels {
     info: bool,
@@ -14,7 +14,7 @@ pub struct LogLevels {
 }
 
 impl LogLevels {
-    /// Those in force here.
+    /// Returns the levels in force in this process.
     pub fn now() -> Self {
         let settings = logger::settings();
         Self {
@@ -25,7 +25,7 @@ impl LogLevels {
         }
     }
 
-    /// The most verbose level that is shown.
+    /// Returns the most verbose level that is shown.
     pub fn filter(self) -> LevelFilter {
         match self {
             Self { verbose: 2.., .. } => LevelFilter::Trace,
@@ -37,7 +37,7 @@ impl LogLevels {
         }
     }
 
-    /// As a message has them.
+    /// Formats the levels for a message.
     pub(crate) fn text(self) -> String {
         serde_json::to_string(&self).unwrap_or_default()
     }

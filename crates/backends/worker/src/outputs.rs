@@ -1,4 +1,4 @@
-//! From a worker's response to what a client gets.
+//! Turns a worker's response into a client's.
 
 use std::{
     collections::HashSet,
@@ -17,53 +17,53 @@ use crate::{
     requests::{ActiveRequest, ResponseContent},
     reshape,
     transport::Message,
-    wire::{Malformed, ResponseHead},
+    wire::{ProtocolError, ResponseHead},
 };
 
-/// Names of outputs that are told of; a model that makes up names gets no line for each.
+/// Most undeclared names of outputs that are logged: a model that makes up names does not get a line for each.
 const MOST_NAMES: usize = 16;
 
-/// Which outputs of a model the log has told of because they are not what the configuration declares. All of its
-/// workers have it in common: they run the same code.
+/// The outputs of a model that were logged because they differ from the configuration. All workers of a model share it: they
+/// run the same code.
 #[derive(Debug, Default)]
-pub struct ToldOutputs {
-    /// A bit for each of the first 64 that are declared.
+pub struct ReportedOutputs {
+    /// A bit for each of the first 64 declared outputs.
     declared: AtomicU64,
-    /// Those that are not declared.
+    /// Names of outputs that are not declared.
     others: Mutex<HashSet<String>>,
 }
 
-impl ToldOutputs {
-    /// True the first time.
+impl ReportedOutputs {
+    /// Returns true the first time it is called for `name`.
     pub(crate) fn is_new_name(&self, name: &str) -> bool {
         let mut others = self.others.lock_unpoisoned();
         others.len() < MOST_NAMES && others.insert(name.to_owned())
     }
 
-    /// True the first time.
+    /// Returns true the first time it is called for `index`.
     fn is_new(&self, index: usize) -> bool {
         let bit = u32::try_from(index).ok().and_then(|index| 1u64.checked_shl(index));
         let bit = bit.unwrap_or_default();
-        // Read first: a model that is wrong is wrong with every response.
+        // Read before writing: a model with wrong outputs has them in every response.
         self.declared.load(Ordering::Relaxed) & bit != bit
             && self.declared.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 
-/// The content of a response: of its outputs those that the client of `request` asked for, and the states of its sequence;
-/// all where there is no request. Without `config` the outputs are not checked.
+/// Reads a response: the outputs that the client of `request` asked for, and the states of its sequence. Without a request
+/// it returns all outputs. Without `config` the outputs are not checked.
 pub(crate) fn read(
     config: Option<&ModelConfig>,
-    told: &ToldOutputs,
+    told: &ReportedOutputs,
     head: &ResponseHead<'_>,
     message: &Message<'_>,
     request: Option<&ActiveRequest>,
-) -> Result<ResponseContent, Malformed> {
+) -> Result<ResponseContent, ProtocolError> {
     let _held = match message.admit(&head.outputs) {
         Ok(held) => held,
         Err(over) => return Ok(Err(over.into())),
     };
-    // All of them, also unwanted ones: taking a block and dropping it gives it back.
+    // Take unwanted outputs too: taking a block and dropping it gives it back.
     let outputs = message.tensors(&head.outputs)?;
     if let Some((code, text)) = head.error {
         return Ok(Err(with_traceback(Error::new(code, text), head.traceback)));
@@ -79,8 +79,12 @@ pub(crate) fn read(
     Ok(outputs.and_then(|outputs| Ok((outputs, parameters::read(head.parameters)?))))
 }
 
-/// The output as the configuration declares it. As in Triton the model decides on its data type and shape.
-fn checked(config: Option<&ModelConfig>, told: &ToldOutputs, mut tensor: Tensor) -> Result<Tensor> {
+/// Compares the output with the configuration. As in Triton the model decides on its data type and shape.
+fn checked(
+    config: Option<&ModelConfig>,
+    told: &ReportedOutputs,
+    mut tensor: Tensor,
+) -> Result<Tensor> {
     let Some(config) = config else { return Ok(tensor) };
     let spec = config.model_outputs().iter().find(|spec| spec.name == tensor.name);
     let spec = spec.ok_or_else(|| {
@@ -109,9 +113,9 @@ fn is_as_declared(config: &ModelConfig, spec: &TensorSpec, tensor: &Tensor) -> b
     tensor.data_type == spec.data_type && declared.admits(dims)
 }
 
-/// Clients get what the model returns, as in Triton: whoever made the model learns it here.
+/// Logs a difference. Clients get what the model returns, as in Triton, so the log is where its author learns of it.
 #[cold]
-fn tell(config: &ModelConfig, told: &ToldOutputs, spec: &TensorSpec, tensor: &Tensor) {
+fn tell(config: &ModelConfig, told: &ReportedOutputs, spec: &TensorSpec, tensor: &Tensor) {
     let index = config.model_outputs().iter().position(|output| output.name == spec.name);
     if !index.is_some_and(|index| told.is_new(index)) {
         return;
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_output_is_told_of_once() {
-        let told = ToldOutputs::default();
+        let told = ReportedOutputs::default();
         assert!(told.is_new(0) && told.is_new(63) && !told.is_new(0));
         assert!(!told.is_new(64) && !told.is_new(usize::MAX), "these are not counted");
         assert!(told.is_new_name("a") && !told.is_new_name("a"));

@@ -1,29 +1,29 @@
-//! How many requests are worth waiting in a worker: those it needs so that it does not go to sleep between them.
+//! The number of requests that should wait in a worker, so that it does not sleep between them.
 
 use std::time::Duration;
 
-/// How long the executions of an instance take, the last ones before all.
+/// The usual time of an instance's executions. Recent ones weigh most.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
-    /// `None` before the first.
+pub(crate) struct ExecutionTimes {
+    /// Moving average of the times. `None` before the first.
     usual: Option<Duration>,
 }
 
-/// What waits in a worker is worth this much of its time. Waking it takes a tenth of that on a busy machine; a request that
-/// waits in vain, behind a long one, waits this long before others would have been through as well.
+/// Worker time that may wait in a worker. Waking it takes a tenth of that on a busy machine. A request stuck behind a long
+/// one would have waited about this long behind usual ones too.
 const WORTH: Duration = Duration::from_millis(2);
 
-/// Enough for the shortest ones: more gained nothing.
+/// Most requests that wait, enough for the shortest executions: more gained nothing.
 const MAX_WAITING: u128 = 8;
 
-/// A single execution counts for this many usual ones at most: on a busy machine a process has to wait for a core now and
-/// then, which says nothing about the next request.
+/// A single execution counts for this many usual ones at most. On a busy machine a process sometimes waits for a core, which
+/// says nothing about the next request.
 const MAX_OUTLIER: u32 = 8;
 
-/// Executions that are shorter count like this: the reply was there already.
+/// Shorter executions count as this long: the reply was there already.
 const SHORTEST: Duration = Duration::from_micros(20);
 
-impl Pace {
+impl ExecutionTimes {
     pub fn record(&mut self, execution: Duration) {
         let execution = execution.max(SHORTEST);
         self.usual = Some(match self.usual {
@@ -32,7 +32,7 @@ impl Pace {
         });
     }
 
-    /// How many requests may wait in the worker: at least one.
+    /// Returns the number of requests that may wait in the worker: at least one.
     pub fn depth(&self) -> usize {
         let Some(usual) = self.usual else { return 1 };
         let fitting = WORTH.as_nanos() / usual.as_nanos().max(1);
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn depth_after(executions: &[u64]) -> usize {
-        let mut pace = Pace::default();
+        let mut pace = ExecutionTimes::default();
         executions.iter().for_each(|&us| pace.record(Duration::from_micros(us)));
         pace.depth()
     }

@@ -1,4 +1,4 @@
-//! Request and response parameters as the JSON that workers write.
+//! Request and response parameters, from the JSON that workers write.
 
 use std::{collections::HashSet, fmt};
 
@@ -6,16 +6,16 @@ use galatea_types::{Error, ParameterValue, Parameters, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-/// Parameters from the JSON object a model gave, in its order; empty text: none.
+/// Reads parameters from a model's JSON object, in its order. Empty text means no parameters.
 ///
 /// # Errors
-/// When it is another JSON value, or has members that are no parameters.
+/// When it is another JSON value, or has members that cannot be parameters.
 pub fn read(json: &[u8]) -> Result<Parameters> {
     if json.is_empty() {
         return Ok(Parameters::new());
     }
     match serde_json::from_slice(json) {
-        Ok(Members(members)) => {
+        Ok(ObjectMembers(members)) => {
             members.into_iter().map(|(name, value)| Ok((name, read_value(value)?))).collect()
         }
         Err(error) if error.is_data() => {
@@ -29,9 +29,9 @@ pub fn read(json: &[u8]) -> Result<Parameters> {
 }
 
 /// The members of an object in their order: serde_json's own object sorts them.
-struct Members(Vec<(String, Value)>);
+struct ObjectMembers(Vec<(String, Value)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for ObjectMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(MembersVisitor)
     }
@@ -40,23 +40,23 @@ impl<'de> Deserialize<'de> for Members {
 struct MembersVisitor;
 
 impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
+    type Value = ObjectMembers;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ObjectMembers, A::Error> {
         let mut members: Vec<(String, Value)> = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        // Of a name that comes twice the last one counts, as in a dictionary.
+        // If a name comes twice, the last one counts, as in a dictionary.
         let mut names = HashSet::new();
         let mut kept: Vec<_> =
             members.into_iter().rev().filter(|(name, _)| names.insert(name.clone())).collect();
         kept.reverse();
-        Ok(Members(kept))
+        Ok(ObjectMembers(kept))
     }
 }
 

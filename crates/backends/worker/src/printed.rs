@@ -1,4 +1,4 @@
-//! What a model prints: passed on as it is, or as lines of the log where that is JSON.
+//! The output of a model on stdout and stderr: passed on as it is, or as lines of the log when the log is JSON.
 
 use std::{
     collections::VecDeque,
@@ -6,17 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_telemetry::logger::{self, Printed};
+use galatea_telemetry::logger::{self, ModelOutput};
 use log::Level;
 
 use crate::lifecycle::WorkerIdentity;
 
-/// A longer line becomes several.
+/// Bytes of the longest line. A longer one becomes several.
 const LONGEST_LINE: usize = 8 << 10;
 /// Bytes read before the event thread polls again.
 const MAX_PER_READ: usize = 64 << 10;
-/// How long the start of a line waits for the rest of it: `print` writes text and line break one after the other, and
-/// what another model prints must not come between them. After that it is a prompt or a progress bar.
+/// Time that the start of a line waits for its rest. `print` writes text and line break one after the other, and output of
+/// another model must not come between them. A start that waits longer is a prompt or a progress bar.
 const REST_OF_LINE: Duration = Duration::from_millis(100);
 /// Lines kept for the error of a worker that does not start.
 const KEPT_LINES: usize = 20;
@@ -26,7 +26,7 @@ pub(crate) struct PrintedLines<R> {
     pub stream: R,
     level: Level,
     line: Vec<u8>,
-    /// The start of a line as it was printed, and since when it waits for the rest.
+    /// The start of a line as it was printed. The next field is the time since which it waits.
     start: Vec<u8>,
     waits_since: Option<Instant>,
     /// The last lines, the newest last.
@@ -39,7 +39,7 @@ impl<R: Read> PrintedLines<R> {
         Self { stream, level, line: Vec::new(), start: Vec::new(), waits_since: None, last }
     }
 
-    /// Passes on what there is. False: the stream has ended.
+    /// Passes on the output that is there. Returns false if the stream has ended.
     pub fn pass_on(&mut self, identity: &WorkerIdentity) -> bool {
         let mut buffer = [0; 4096];
         let mut left = MAX_PER_READ;
@@ -61,12 +61,12 @@ impl<R: Read> PrintedLines<R> {
         true
     }
 
-    /// The last lines, each after a line break.
+    /// Returns the last lines, each after a line break.
     pub fn last_lines(&self) -> String {
         self.last.iter().map(|line| format!("\n{line}")).collect()
     }
 
-    /// How long the start of a line waits yet; nothing: there is none.
+    /// Returns the time that the start of a line may still wait, or `None` if there is none.
     #[expect(
         clippy::disallowed_methods,
         reason = "the rest of a line is waited for in `poll`, in real time"
@@ -75,7 +75,7 @@ impl<R: Read> PrintedLines<R> {
         self.waits_since.map(|since| REST_OF_LINE.saturating_sub(since.elapsed()))
     }
 
-    /// Passes on the start of a line that has waited long enough.
+    /// Passes on the start of a line that has waited too long.
     pub fn pass_on_late_start(&mut self, identity: &WorkerIdentity) {
         if self.wait_left().is_some_and(|left| left.is_zero()) {
             self.print_start(identity);
@@ -88,7 +88,7 @@ impl<R: Read> PrintedLines<R> {
             logger::print_of_model(
                 self.level,
                 (&*identity.model, identity.version),
-                Printed::Bytes(&self.start),
+                ModelOutput::Bytes(&self.start),
             );
             self.start.clear();
         }
@@ -108,7 +108,7 @@ impl<R: Read> PrintedLines<R> {
         }
     }
 
-    /// Whole lines at once, as far as there are some.
+    /// Passes on the whole lines in `bytes`, if any.
     fn pass_on_lines(&mut self, bytes: &[u8], identity: &WorkerIdentity) {
         let end =
             bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
@@ -134,7 +134,7 @@ impl<R: Read> PrintedLines<R> {
         logger::print_of_model(
             self.level,
             (&*identity.model, identity.version),
-            Printed::Line(&line),
+            ModelOutput::Line(&line),
         );
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();

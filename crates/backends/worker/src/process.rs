@@ -1,4 +1,4 @@
-//! Starting, watching and ending a worker's process.
+//! Starts, watches and ends a worker's process.
 
 use std::{
     fmt, io,
@@ -23,7 +23,7 @@ pub(crate) struct OutputPipes {
     pub stderr: ChildStderr,
 }
 
-/// A started process, in a group of its own.
+/// A started process, in a process group of its own.
 pub struct Process {
     pid: Pid,
     descriptor: OwnedFd,
@@ -36,8 +36,8 @@ enum State {
 }
 
 impl Process {
-    /// `descriptors`: the worker's ends: commands, events, inbox, outbox. The kernel kills the process when the calling
-    /// thread ends.
+    /// Starts the program. `descriptors`: the worker's ends: commands, events, inbox, outbox. The kernel kills the process
+    /// when the calling thread ends.
     pub(crate) fn start(
         program: &Program,
         descriptors: [BorrowedFd<'_>; 4],
@@ -48,7 +48,7 @@ impl Process {
         if !program.inherits_variables {
             command.env_clear();
         }
-        // Before those that are set: what is meant for the program it gets.
+        // Removed before the program's own variables are set, which may have the same names.
         for name in &program.withheld_variables {
             command.env_remove(name);
         }
@@ -82,7 +82,7 @@ impl Process {
     }
 
     fn watch(child: &mut Child) -> io::Result<(OwnedFd, OutputPipes)> {
-        // Not reaped yet, so the number still means this process.
+        // Not reaped yet, so the process id still means this process.
         let descriptor = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         let pipes = child.stdout.take().zip(child.stderr.take());
         let (stdout, stderr) = pipes.ok_or_else(|| io::Error::other("no pipes"))?;
@@ -92,16 +92,16 @@ impl Process {
         Ok((descriptor, OutputPipes { stdout, stderr }))
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
-    /// Kills what is left of the process and its group, and reaps it; how it ended.
+    /// Kills the rest of the process and its group, and reaps it. Returns how it ended.
     pub(crate) fn end(&self) -> Option<ExitReason> {
         let mut state = self.state.lock_unpoisoned();
         if let State::Running(child) = &mut *state {
-            // Before it is reaped: until then the kernel gives its number, which is the group's, to no other process.
+            // Before it is reaped: until then the kernel gives its id, which is the group's, to no other process.
             let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
             let status = child.wait().ok()?;
             *state = State::Ended(status);
@@ -113,7 +113,7 @@ impl Process {
     }
 }
 
-/// Readable once the process has ended.
+/// The descriptor becomes readable once the process has ended.
 impl AsFd for Process {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
@@ -135,12 +135,12 @@ fn prepare(
 ) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if rustix::process::getppid() != Some(server) {
-        // The server died before that was set.
+        // The server died before the signal was set.
         return Err(io::Error::from(io::ErrorKind::NotConnected));
     }
     let flags = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
-    // SAFETY: marks descriptors only. Kernels before 5.11 refuse; then what some library opened without
-    // the mark stays open in the worker, no worse.
+    // SAFETY: marks descriptors only. Kernels before 5.11 refuse. Then a descriptor that a library opened without the mark
+    // stays open in the worker, no worse than before.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, flags) };
     for descriptor in passed {
         // SAFETY: clears the mark of a descriptor that is ours.
@@ -155,7 +155,7 @@ fn prepare(
     barriers.map_or(Ok(()), Barriers::raise)
 }
 
-/// How a process ended, for messages.
+/// The end of a process, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitReason(ExitStatus);
 

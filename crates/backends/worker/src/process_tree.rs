@@ -1,12 +1,12 @@
-//! The memory of a process and of all that it has started.
+//! The memory of a process and of all its descendants.
 
 use std::fs;
 
-/// Processes that are looked at: a model that starts more has other troubles.
+/// Most processes that are counted: a model that starts more has other troubles.
 const MOST_PROCESSES: usize = 256;
 
-/// Bytes of memory that the process `pid` and its children take, at any depth. Pages that several of them share count to each
-/// in its part. What has ended meanwhile takes none.
+/// Returns the bytes of memory that the process `pid` and its descendants take. A page that several share counts to each in
+/// part. Processes that ended meanwhile count nothing.
 pub(crate) fn memory_of_tree(pid: u32) -> u64 {
     let (mut left, mut seen, mut bytes) = (vec![pid], 0, 0_u64);
     while let Some(next) = left.pop() {

@@ -1,4 +1,4 @@
-//! Requests that a worker executes, and the responders of those it answers through a response sender.
+//! Requests that a worker executes, and the responders of requests that it answers through a response sender.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use galatea_types::{
     RequestContext, Result, Tensor,
 };
 
-/// What a response holds.
+/// The content of a response.
 pub type ResponseContent = Result<(Vec<Tensor>, Parameters)>;
 
 /// A request whose responses may come as events.
@@ -24,16 +24,16 @@ pub(crate) struct ActiveRequest {
     observers: Observers,
     /// Names of the requested outputs.
     pub outputs: Arc<[Arc<str>]>,
-    /// Names of the outputs that are states of its sequence.
+    /// Names of the outputs that are states of the request's sequence.
     pub states: Arc<[Arc<str>]>,
     state: Mutex<State>,
 }
 
 enum State {
-    /// No sender yet: responses that come as events are kept, each with whether it is final.
+    /// No sender yet: responses that come as events are kept. The flag says that one is final.
     Buffering(Vec<(Option<ResponseContent>, bool)>),
     Streaming(Box<ResponseSender>),
-    /// All that was sent for it has gone through the sender, which may be taken back.
+    /// All responses so far have gone through the sender, which may be taken back.
     GivenBack(Box<ResponseSender>),
     Closed,
 }
@@ -54,7 +54,7 @@ impl ActiveRequest {
         }
     }
 
-    /// Sends what came so far through `sender`, and what comes from now on. True: that was all.
+    /// Sends the kept responses through `sender`, and later ones too. Returns true if the final one was among them.
     fn attach(&self, mut sender: ResponseSender) -> bool {
         let mut state = self.state.lock_unpoisoned();
         let State::Buffering(early) = std::mem::replace(&mut *state, State::Closed) else {
@@ -93,7 +93,7 @@ impl ActiveRequest {
         }
     }
 
-    /// The response of a request that has no sender, once the final one has come.
+    /// Takes the response of a request that has no sender, once the final one has come.
     fn take_response(&self) -> Option<ResponseContent> {
         let mut state = self.state.lock_unpoisoned();
         let State::Buffering(early) = &mut *state else { return Some(Err(unanswered())) };
@@ -105,7 +105,7 @@ impl ActiveRequest {
         Some(first.unwrap_or_else(|| Err(unanswered())))
     }
 
-    /// The sender of a request that the worker has given back. `Err`: it has not yet; `None`: it is over.
+    /// Takes the sender of a request that the worker has given back. `Err`: it has not yet. `None`: the request is over.
     fn take_back(&self) -> Result<Option<ResponseSender>, ()> {
         let mut state = self.state.lock_unpoisoned();
         match std::mem::replace(&mut *state, State::Closed) {
@@ -137,9 +137,9 @@ fn unanswered() -> Error {
 #[derive(Default)]
 pub struct ActiveRequests {
     by_key: Mutex<HashMap<u64, Arc<ActiveRequest>>>,
-    /// A request ended or was removed.
+    /// Notified when a request ended or was removed.
     changed: Condvar,
-    /// Responses, final or not, and requests removed.
+    /// Count of responses, final or not, and of requests removed.
     progress: AtomicU64,
 }
 
@@ -152,8 +152,8 @@ impl ActiveRequests {
         self.by_key.lock_unpoisoned().get(&key).cloned()
     }
 
-    /// Makes the observers of a call to `model` that the worker makes for the request of this key. A key of 0 stands for the
-    /// worker's only request, if it has one.
+    /// Makes the observers for a worker's call to `model` on behalf of request `key`. A key of 0 stands for the worker's
+    /// only request, if it has one.
     pub fn observers_of_call(&self, key: u64, model: &str) -> Observers {
         let by_key = self.by_key.lock_unpoisoned();
         let only = by_key.values().next().filter(|_| key == 0 && by_key.len() == 1);
@@ -162,7 +162,7 @@ impl ActiveRequests {
         observers.unwrap_or_default().child(model, Cause::ModelCall)
     }
 
-    /// The request is answered, or will be by its batch.
+    /// Removes a request that is answered, or will be by its batch.
     pub(crate) fn remove(&self, key: u64) {
         self.note_progress();
         let mut by_key = self.by_key.lock_unpoisoned();
@@ -170,7 +170,7 @@ impl ActiveRequests {
         self.changed.notify_all();
     }
 
-    /// From now on the request's responses go through `sender`.
+    /// Makes the request's responses go through `sender` from now on.
     pub(crate) fn attach(&self, key: u64, sender: ResponseSender) {
         // Without an entry the sender is dropped, which answers its client with an error.
         let is_over = self.get(key).is_none_or(|request| request.attach(sender));
@@ -179,8 +179,8 @@ impl ActiveRequests {
         }
     }
 
-    /// Waits for the response of a request that must be answered by its batch: one sent as an event, or the error
-    /// of the worker's end.
+    /// Waits for the response of a request that its batch must answer: a response sent as an event, or the error of the
+    /// worker's end.
     pub(crate) fn wait_for_response(&self, key: u64) -> ResponseContent {
         let Some(request) = self.get(key) else { return Err(unanswered()) };
         let mut by_key = self.by_key.lock_unpoisoned();
@@ -193,8 +193,8 @@ impl ActiveRequests {
         }
     }
 
-    /// Waits until the worker has given a request back that it had through a response sender: what it sent before has left
-    /// then. `None` when the request is over.
+    /// Waits until the worker has given back a request that it answered through a response sender. Earlier responses have
+    /// left by then. Returns `None` if the request is over.
     pub(crate) fn take_back(&self, key: u64) -> Option<ResponseSender> {
         let request = self.get(key)?;
         let mut by_key = self.by_key.lock_unpoisoned();
@@ -207,7 +207,8 @@ impl ActiveRequests {
         }
     }
 
-    /// A response that came as an event, or, neither a response nor the end, that the worker gives the request back. One for a request that is answered already is dropped.
+    /// Handles a response that came as an event. With no content and `is_final` false, the worker gives the request back.
+    /// A response to a request that is answered already is dropped.
     pub(crate) fn respond(&self, key: u64, content: Option<ResponseContent>, is_final: bool) {
         let Some(request) = self.get(key) else { return };
         self.note_progress();
@@ -236,18 +237,18 @@ impl ActiveRequests {
         keys.into_iter().for_each(|key| self.fail(key, error));
     }
 
-    /// Whether any request is not answered yet.
+    /// Returns true if any request is not answered yet.
     pub(crate) fn has_any(&self) -> bool {
         !self.by_key.lock_unpoisoned().is_empty()
     }
 
-    /// Whether nobody waits for any request that is not answered yet.
+    /// Returns true if nobody waits for any open request.
     pub(crate) fn are_abandoned(&self) -> bool {
         let open: Vec<_> = self.by_key.lock_unpoisoned().values().cloned().collect();
         open.iter().all(|request| request.is_cancelled())
     }
 
-    /// Changes with every response.
+    /// Returns a number that changes with every response.
     pub(crate) fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
     }
@@ -256,7 +257,7 @@ impl ActiveRequests {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// False also for a request that is answered.
+    /// Returns true if the client has cancelled the request. False also for a request that is answered.
     pub fn is_cancelled(&self, key: u64) -> bool {
         self.get(key).is_some_and(|request| request.is_cancelled())
     }
@@ -274,7 +275,7 @@ impl ActiveRequests {
         }
     }
 
-    /// Under the lock, or a waiter could check just before and sleep just after.
+    /// Takes the lock, or a waiter could check just before and sleep just after.
     fn notify(&self) {
         let _by_key = self.by_key.lock_unpoisoned();
         self.changed.notify_all();

@@ -1,9 +1,9 @@
-//! `reshape` of a configuration: clients and model see different dimensions over the same elements.
+//! The configuration's `reshape`: clients and model see different dimensions over the same elements.
 
 use galatea_types::Shape;
 
-/// `shape`, which matches `from`, reshaped to `to`; unchanged where it does not match. Variable dimensions keep
-/// their sizes in their order, a batch dimension stays in front.
+/// Reshapes `shape` from `from` to `to`, or returns it unchanged if it does not match `from`. Variable dimensions keep their
+/// sizes in their order, a batch dimension stays in front.
 pub(crate) fn apply(shape: &Shape, from: &Shape, to: &Shape, has_batching: bool) -> Shape {
     let (batch, dims) = shape.split_at(usize::from(has_batching).min(shape.len()));
     if !from.admits(dims) {

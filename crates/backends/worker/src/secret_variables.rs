@@ -1,4 +1,4 @@
-//! Which environment variables hold secrets, by their names: the one list for every kind of worker.
+//! The names of environment variables that hold secrets: one list for every kind of worker.
 
 /// Whole names.
 const NAMES: &str = "\
@@ -6,22 +6,22 @@ const NAMES: &str = "\
     GOOGLE_APPLICATION_CREDENTIALS GPG_AGENT_INFO HF_TOKEN_PATH KUBECONFIG MONGODB_URI MONGO_URL MYSQL_PWD NETRC \
     PGPASSFILE PIP_EXTRA_INDEX_URL PIP_INDEX_URL POSTGRES_URL REDIS_URL SSH_AUTH_SOCK UV_EXTRA_INDEX_URL UV_INDEX_URL";
 
-/// Beginnings of names: all that a cloud's tools take belongs to its credentials, or leads to them.
+/// Beginnings of names: a cloud's tools use such variables for credentials, or for paths to them.
 const PREFIXES: &str = "ALIBABA_CLOUD_ ARM_CLIENT_ AWS_ AZURE_ CLOUDSDK_AUTH_ OCI_CLI_ VAULT_";
 
-/// Anywhere in a name.
+/// Texts anywhere in a name.
 const PARTS: &str = "\
     ACCESS_KEY APIKEY API_KEY CREDENTIAL PASSPHRASE PASSWD PASSWORD PRIVATE_KEY SECRET";
 
 /// Ends of names.
 const SUFFIXES: &str = "AUTH CONNECTION_STRING DATABASE_URL _DSN _KEY _PAT _SAS TOKEN";
 
-/// Not secret, though their beginnings are.
+/// Names that are not secret, though their beginnings are.
 const PLAIN: &str = "\
     AWS_CA_BUNDLE AWS_DEFAULT_REGION AWS_EC2_METADATA_DISABLED AWS_REGION AZURE_CLOUD_NAME";
 
-/// Whether the name of an environment variable says that its value, or the file it leads to, is secret. In any case of
-/// its letters, as some programs read `http_token` like `HTTP_TOKEN`.
+/// Returns true if a variable's name says that its value, or the file it leads to, is secret. Upper and lower case are the
+/// same, as some programs read `http_token` like `HTTP_TOKEN`.
 pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let is_secret = words(NAMES).any(|known| known == name)

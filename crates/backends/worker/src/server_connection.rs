@@ -16,32 +16,32 @@ use rustix::{
 use crate::{
     log_levels::LogLevels,
     memory::{ArenaLimits, SharedMemory},
-    transport::{Channels, Message, Received},
-    waker::Waker,
-    wire::{Malformed, Outgoing, PACKET_LIMIT, kind},
+    transport::{Channels, Message, SocketRead},
+    waker::EventThreadWaker,
+    wire::{OutgoingMessage, PACKET_LIMIT, ProtocolError, kind},
 };
 
-/// A worker's connection to its server: commands and replies on the thread that has it, events on another.
+/// A worker's connection to its server. The owning thread handles commands and replies, another one events.
 pub struct ServerConnection {
-    /// For messages that the server does not wait for.
+    /// Sockets, for messages that the server does not wait for.
     pub channels: Arc<Channels>,
-    /// Where large tensors of replies go.
+    /// Shared memory for large tensors of replies.
     pub memory: Arc<SharedMemory>,
     buffer: Vec<u8>,
 }
 
-/// The arena that a worker writes grows as the server's does.
+/// Limits of the arena that a worker writes: it grows as the server's does.
 const LIMITS: ArenaLimits = ArenaLimits { initial: 0, growth: 1 << 20, max: None };
 
 impl ServerConnection {
-    /// Over the four descriptors whose numbers `words` end with: see `PROTOCOL.md`. At most once in a process.
-    /// `log_changed` is told when the server logs other levels than before.
+    /// Opens the four descriptors whose numbers `words` end with: see `PROTOCOL.md`. Call it at most once in a process.
+    /// `log_changed` is called when the server's log levels change.
     ///
     /// # Errors
-    /// When they are not what a server passes.
+    /// When they differ from what a server passes.
     pub fn inherit(words: &[String], log_changed: fn(LogLevels)) -> io::Result<Self> {
         let [commands, events, inbox, outbox] = inherited(words)?;
-        let waker = Arc::new(Waker::new()?);
+        let waker = Arc::new(EventThreadWaker::new()?);
         let memory = SharedMemory::of_worker(inbox, outbox, LIMITS, waker.clone())?;
         let memory = Arc::new(memory);
         let channels = Channels::of_worker(commands, events, memory.clone(), waker.clone());
@@ -52,25 +52,25 @@ impl ServerConnection {
         Ok(Self { channels, memory, buffer: vec![0; PACKET_LIMIT] })
     }
 
-    /// Waits for the server's next command. `None`: the server is gone.
+    /// Waits for the server's next command. Returns `None` if the server is gone.
     ///
     /// # Errors
-    /// As `read`, and when it is no message.
+    /// The errors of `read`, and a packet that is no message.
     pub fn receive<T>(
         &mut self,
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
-    ) -> Option<Result<T, Malformed>> {
+        read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
+    ) -> Option<Result<T, ProtocolError>> {
         let length =
             self.channels.receive_reply(&mut self.buffer, std::time::Duration::ZERO).ok()?;
         let packet = self.buffer.get(..length).unwrap_or_default();
         Some(Message::open(packet, &self.memory, read))
     }
 
-    /// Sends the reply to the last command; waits for room. False: the server is gone.
+    /// Sends the reply to the last command; waits for room. Returns false if the server is gone.
     ///
     /// # Errors
-    /// When it finds no room in shared memory.
-    pub fn reply(&self, message: &Outgoing) -> Result<bool> {
+    /// When the reply finds no room in shared memory.
+    pub fn reply(&self, message: &OutgoingMessage) -> Result<bool> {
         self.channels.send_reply(message)
     }
 }
@@ -91,8 +91,8 @@ fn inherited(words: &[String]) -> io::Result<[OwnedFd; 4]> {
             return Err(io::Error::last_os_error());
         }
     }
-    // SAFETY: open, by the check above, and distinct; made for this process by its server, and known to nothing else
-    // in it, for this is called at most once.
+    // SAFETY: open, by the check above, and distinct. The server made them for this process. Nothing else in it knows them,
+    // for this is called at most once.
     let descriptors = numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) });
     for descriptor in &descriptors {
         rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC)?;
@@ -100,16 +100,16 @@ fn inherited(words: &[String]) -> io::Result<[OwnedFd; 4]> {
     Ok(descriptors)
 }
 
-/// What the thread beside the main one does: blocks come back and memory goes back while a model computes.
+/// The thread beside the main one. It takes blocks and memory back while a model computes.
 struct Events {
     channels: Arc<Channels>,
     memory: Arc<SharedMemory>,
-    waker: Arc<Waker>,
+    waker: Arc<EventThreadWaker>,
     log_changed: fn(LogLevels),
 }
 
 impl Events {
-    /// Until the server is gone.
+    /// Handles events until the server is gone.
     fn run(self) {
         let mut buffer = vec![0; PACKET_LIMIT];
         while self.wait().is_ok() {
@@ -119,11 +119,11 @@ impl Events {
                 self.channels.send_releases();
             }
             match self.channels.try_receive_event(&mut buffer) {
-                Ok(Received::Packet(length)) => {
+                Ok(SocketRead::Packet(length)) => {
                     self.handle(buffer.get(..length).unwrap_or_default())
                 }
-                Ok(Received::Nothing) => {}
-                Ok(Received::End) | Err(_) => return,
+                Ok(SocketRead::Nothing) => {}
+                Ok(SocketRead::End) | Err(_) => return,
             }
         }
     }
@@ -137,7 +137,7 @@ impl Events {
         }
     }
 
-    /// Opening a message frees the blocks that come back with it.
+    /// Handles a message. Opening it frees the blocks that come back with it.
     fn handle(&self, packet: &[u8]) {
         let kind = Message::open(packet, &self.memory, |message| {
             let kind = message.packet.header.kind;
@@ -148,8 +148,8 @@ impl Events {
             Ok((kind::TRIM, _)) => {
                 self.channels.send_releases();
                 self.memory.trim();
-                // The server waits for nothing.
-                let _ = self.channels.send_event(&Outgoing::new(kind::TRIMMED, 0));
+                // The server does not wait for this message.
+                let _ = self.channels.send_event(&OutgoingMessage::new(kind::TRIMMED, 0));
             }
             Ok((_, Some(levels))) => (self.log_changed)(levels),
             _ => {}

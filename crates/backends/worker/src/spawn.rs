@@ -15,11 +15,11 @@ use crate::{
     transport::WorkerEnds,
 };
 
-/// The thread that serves a worker's events. Joined, it gives the last lines of the worker's stderr.
+/// The thread that serves a worker's events. It returns the last lines of the worker's stderr.
 pub(crate) type EventThreadHandle = JoinHandle<String>;
 
-/// Starts the event thread, which starts the process: the kernel ends a worker with the thread that started it,
-/// and this one lives as long as the worker.
+/// Starts the event thread, which starts the process. The kernel ends a worker together with the thread that started it, and
+/// this one lives as long as the worker.
 pub(crate) fn spawn<S: Services>(
     connection: &Arc<Connection<S>>,
     ends: WorkerEnds,
@@ -44,7 +44,7 @@ pub(crate) fn spawn<S: Services>(
     Ok(thread)
 }
 
-/// The ends are closed once the worker has them: open here, they would keep the sockets open after its end.
+/// Starts the process, then closes the worker's ends: open here, they would keep the sockets open after its end.
 fn start_process<S>(
     connection: &Connection<S>,
     ends: WorkerEnds,

@@ -8,14 +8,14 @@ use std::{
 
 use rustix::event::EventfdFlags;
 
-/// An eventfd that the event thread polls, and whether that thread polls with a time-out.
-pub(crate) struct Waker {
+/// An eventfd that the event thread polls, with a flag that is set if that thread polls with a time-out.
+pub(crate) struct EventThreadWaker {
     event: OwnedFd,
-    /// Shared memory is in use: the event thread checks from time to time whether it can be given back.
+    /// True while shared memory is in use: the event thread checks regularly if it can be given back.
     is_ticking: AtomicBool,
 }
 
-impl Waker {
+impl EventThreadWaker {
     pub fn new() -> io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let event = rustix::event::eventfd(0, flags)?;
@@ -32,7 +32,7 @@ impl Waker {
         let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
     }
 
-    /// Memory is in use that may have to be given back later. Costs one relaxed load when that is known.
+    /// Starts the ticks because memory in use may have to be given back later. Costs one relaxed load if they run already.
     pub fn start_ticking(&self) {
         if !self.is_ticking.load(Ordering::Relaxed) && !self.is_ticking.swap(true, Ordering::AcqRel)
         {
@@ -49,7 +49,7 @@ impl Waker {
     }
 }
 
-impl AsFd for Waker {
+impl AsFd for EventThreadWaker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

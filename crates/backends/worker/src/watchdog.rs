@@ -1,42 +1,42 @@
-//! Whether a worker that has work to do still does it: one that makes no progress, or is stopped, is to be replaced.
+//! Finds workers that have work and make no progress, or are stopped: the server replaces them.
 //!
-//! Nothing here is on the path of a request but the count of responses that its requests keep anyway. The event thread
-//! looks at it once in a while, and counts its own looks, not the clock's time: when server and worker are paused
-//! together, neither has lost any.
+//! The only cost on a request's path is the count of responses that its requests keep anyway. The event thread checks
+//! regularly, and counts its own checks, not the clock's time: when server and worker are paused together, neither has lost
+//! any.
 
 use std::{fs, time::Duration};
 
-/// A limit on something a worker does, and the setting that an operator changes it with.
+/// A limit on a worker's action, with the setting that an operator changes it with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeLimit {
-    /// `None`: it may take as long as it likes.
+    /// Longest time. `None`: no limit.
     pub limit: Option<Duration>,
     /// Name of the setting, for errors.
     pub setting: &'static str,
 }
 
-/// What the event thread sees of a worker when it looks.
+/// The state of a worker when the event thread checks it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    /// Since the last look, as far as this process has run.
+pub(crate) struct WorkerSnapshot {
+    /// Time since the last check, as far as this process has run.
     pub elapsed: Duration,
-    /// Requests that the worker has not answered, while no answer of it waits to be taken.
+    /// True if requests are unanswered and no answer of the worker waits to be read.
     pub is_busy: bool,
     /// Changes with every response.
     pub progress: u64,
-    /// See [`is_stopped`].
+    /// Result of [`is_stopped`].
     pub is_stopped: bool,
-    /// Its model is being unloaded, and nobody waits for any of the requests.
+    /// True if the model is being unloaded, and nobody waits for any of the requests.
     pub is_abandoned: bool,
-    /// Bytes of memory that the worker's processes take; `None`: nobody asks.
+    /// Bytes of memory that the worker's processes take. `None`: not measured.
     pub memory: Option<u64>,
 }
 
-/// Judges a worker by one look after the other.
+/// Compares successive states of a worker with its limits.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     limits: WorkLimits,
-    /// Of the last look, like what follows.
+    /// True if the worker was busy at the last check.
     was_busy: bool,
     progress: u64,
     without_progress: Duration,
@@ -46,21 +46,21 @@ pub(crate) struct Watchdog {
 /// The limits of a worker's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkLimits {
-    /// How long it may have requests without responding to any.
+    /// Longest time that a worker may have requests without responding to any.
     pub execution: TimeLimit,
-    /// The same once its model is being unloaded and nobody waits for them any more.
+    /// The same limit once its model is being unloaded and nobody waits for the requests.
     pub abandoned: TimeLimit,
-    /// Memory that all its processes may take together, in bytes; `None`: any.
+    /// Most bytes of memory for all its processes together. `None`: no limit.
     pub memory: Option<u64>,
-    /// Name of the setting with that, for errors.
+    /// Name of the setting with the memory limit, for errors.
     pub memory_setting: &'static str,
 }
 
-/// A worker whose process is stopped (SIGSTOP) for longer will not go on by itself.
+/// Longest stop (SIGSTOP) of a process. After that the worker is not expected to continue.
 pub(crate) const STOPPED_LIMIT: Duration = Duration::from_secs(5);
 
 impl Watchdog {
-    /// Without a limit nothing is ever overdue.
+    /// Builds a watchdog. Without limits, no worker is ever overdue.
     pub fn new(limits: WorkLimits) -> Self {
         let (without_progress, stopped) = (Duration::ZERO, Duration::ZERO);
         Self { limits, was_busy: false, progress: 0, without_progress, stopped }
@@ -70,14 +70,14 @@ impl Watchdog {
         self.limits.execution.limit.is_some() || self.limits.memory.is_some()
     }
 
-    /// Why the worker must be replaced, if it must.
-    pub fn look(&mut self, look: Look) -> Option<Overdue> {
+    /// Checks the worker's state. Returns the reason if the worker must be replaced.
+    pub fn look(&mut self, look: WorkerSnapshot) -> Option<ReplaceReason> {
         let WorkLimits { memory, memory_setting, .. } = self.limits;
         if let Some(limit) = memory.filter(|&limit| look.memory.is_some_and(|used| used > limit)) {
-            return Some(Overdue::Memory { limit, setting: memory_setting });
+            return Some(ReplaceReason::Memory { limit, setting: memory_setting });
         }
         let has_moved = std::mem::replace(&mut self.progress, look.progress) != look.progress;
-        // What began after the last look has not taken as long.
+        // A request that came after the last check has not waited for all of that time.
         let was_busy = std::mem::replace(&mut self.was_busy, look.is_busy);
         self.without_progress = match was_busy && look.is_busy && !has_moved {
             true => self.without_progress + look.elapsed,
@@ -91,19 +91,19 @@ impl Watchdog {
         if let Some(limit) =
             limit.filter(|&limit| look.is_abandoned && self.without_progress >= limit)
         {
-            return Some(Overdue::Abandoned { limit, setting });
+            return Some(ReplaceReason::Abandoned { limit, setting });
         }
         let TimeLimit { limit, setting } = self.limits.execution;
         let limit = limit?;
         if self.without_progress >= limit {
-            return Some(Overdue::Silent { limit, setting });
+            return Some(ReplaceReason::Silent { limit, setting });
         }
-        (self.stopped >= limit.min(STOPPED_LIMIT)).then_some(Overdue::Stopped { setting })
+        (self.stopped >= limit.min(STOPPED_LIMIT)).then_some(ReplaceReason::Stopped { setting })
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Overdue {
+pub(crate) enum ReplaceReason {
     #[error("it did not respond within {} s ({setting})", limit.as_secs_f64())]
     Silent { limit: Duration, setting: &'static str },
     #[error("its process is stopped; {setting}=0 lets it wait")]
@@ -117,9 +117,9 @@ pub(crate) enum Overdue {
     Memory { limit: u64, setting: &'static str },
 }
 
-/// Whether a process is stopped by a signal. A debugger that holds it does not count.
+/// Returns true if a signal has stopped the process. A debugger that holds it does not count.
 pub(crate) fn is_stopped(pid: u32) -> bool {
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any text.
     let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     status.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    fn busy(progress: u64) -> Look {
-        Look {
+    fn busy(progress: u64) -> WorkerSnapshot {
+        WorkerSnapshot {
             elapsed: SECOND,
             is_busy: true,
             progress,
@@ -174,7 +174,7 @@ mod tests {
     fn idle_workers_have_nothing_to_answer() {
         let mut watchdog = watchdog(2);
         for _ in 0..10 {
-            assert_eq!(watchdog.look(Look { is_busy: false, ..busy(0) }), None);
+            assert_eq!(watchdog.look(WorkerSnapshot { is_busy: false, ..busy(0) }), None);
         }
         assert_eq!(watchdog.look(busy(0)), None, "a request came");
         assert_eq!(watchdog.look(busy(0)), None);
@@ -184,11 +184,15 @@ mod tests {
     #[test]
     fn a_stopped_worker_is_noticed_sooner_also_when_idle() {
         let mut watchdog = watchdog(600);
-        let stopped = Look { is_busy: false, is_stopped: true, ..busy(0) };
+        let stopped = WorkerSnapshot { is_busy: false, is_stopped: true, ..busy(0) };
         for _ in 0..4 {
             assert_eq!(watchdog.look(stopped), None);
         }
-        assert_eq!(watchdog.look(Look { is_stopped: false, ..stopped }), None, "it went on");
+        assert_eq!(
+            watchdog.look(WorkerSnapshot { is_stopped: false, ..stopped }),
+            None,
+            "it went on"
+        );
         for _ in 0..4 {
             assert_eq!(watchdog.look(stopped), None);
         }
@@ -201,14 +205,14 @@ mod tests {
         let mut watchdog = Watchdog::new(WorkLimits::default());
         assert!(!watchdog.is_on());
         for _ in 0..10_000 {
-            assert_eq!(watchdog.look(Look { is_stopped: true, ..busy(0) }), None);
+            assert_eq!(watchdog.look(WorkerSnapshot { is_stopped: true, ..busy(0) }), None);
         }
     }
 
     #[test]
     fn what_nobody_waits_for_is_ended_soon() {
         let mut watchdog = watchdog(600);
-        let abandoned = Look { is_abandoned: true, ..busy(0) };
+        let abandoned = WorkerSnapshot { is_abandoned: true, ..busy(0) };
         for _ in 0..5 {
             assert_eq!(watchdog.look(busy(0)), None, "somebody waits");
         }
@@ -222,7 +226,7 @@ mod tests {
     #[test]
     fn a_worker_that_takes_too_much_memory_is_ended_also_when_idle() {
         let mut watchdog = watchdog(600);
-        let idle = |memory| Look { is_busy: false, memory: Some(memory), ..busy(0) };
+        let idle = |memory| WorkerSnapshot { is_busy: false, memory: Some(memory), ..busy(0) };
         assert_eq!(watchdog.look(idle(100)), None);
         let overdue = watchdog.look(idle(101)).expect("more than it may");
         assert!(overdue.to_string().contains("100 bytes of memory (--python-memory)"), "{overdue}");

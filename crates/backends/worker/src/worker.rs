@@ -17,53 +17,53 @@ use crate::{
     exception::with_traceback,
     lifecycle::{Lifecycle, WorkerIdentity},
     memory::MemoryRules,
-    outputs::ToldOutputs,
+    outputs::ReportedOutputs,
     process::{ExitReason, Process},
     program::Program,
     spawn::{EventThreadHandle, spawn},
-    spin::Spin,
+    spin::SpinLimit,
     transport::{Message, ReceiveError},
     watchdog::{TimeLimit, WorkLimits},
-    wire::{Failure, Malformed, Outgoing, PACKET_LIMIT, code_from_number, flag, kind},
+    wire::{Failure, OutgoingMessage, PACKET_LIMIT, ProtocolError, code_from_number, flag, kind},
 };
 
-/// What a worker is started with.
+/// The settings that a worker is started with.
 pub struct WorkerOptions<S> {
-    /// Which model and instance it runs.
+    /// The model and instance that it runs.
     pub identity: WorkerIdentity,
     /// See [`Connection::config`].
     pub config: Option<Arc<ModelConfig>>,
-    /// What the log has told of the model's outputs.
-    pub told_outputs: Arc<ToldOutputs>,
-    /// What to execute.
+    /// The outputs of the model that were logged already.
+    pub told_outputs: Arc<ReportedOutputs>,
+    /// The program to execute.
     pub program: Arc<Program>,
-    /// Of both arenas, and what their content counts to.
+    /// Bounds of both arenas, and the budget that their content counts to.
     pub memory: MemoryRules,
-    /// Limit of starting the program, and of finalizing the model.
+    /// Time limit for starting the program, and for finalizing the model.
     pub timeout: Duration,
     /// Name of the setting with that limit, for errors.
     pub timeout_setting: &'static str,
-    /// Of initializing the model.
+    /// Time limit for initializing the model.
     pub initialization: TimeLimit,
-    /// Of its work.
+    /// Limits of the worker's work.
     pub limits: WorkLimits,
-    /// What the server does for the worker.
+    /// The server's services for the worker.
     pub services: S,
-    /// Raised at its end.
+    /// Alarm that is raised at its end.
     pub alarm: InstanceAlarm,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wait {
+pub(crate) enum ReplyWait {
     Until(Instant),
     Sleep,
-    /// At first without sleeping, where that has been worth it: see [`Spin`].
+    /// Spins first while that has been faster: see [`SpinLimit`].
     SpinThenSleep,
 }
 
 /// A running worker. Dropping it finalizes the model and ends the process.
 pub struct Worker<S: Services> {
-    /// For what comes at any time.
+    /// The connection, for messages at any time.
     pub connection: Arc<Connection<S>>,
     program: Arc<Program>,
     timeout: Duration,
@@ -72,7 +72,7 @@ pub struct Worker<S: Services> {
     /// `None` once it has been joined.
     event_thread: Option<EventThreadHandle>,
     buffer: Vec<u8>,
-    spin: Spin,
+    spin: SpinLimit,
     is_ready: bool,
 }
 
@@ -107,7 +107,7 @@ impl<S: Services> Worker<S> {
             initialization: options.initialization,
             event_thread: Some(event_thread),
             buffer: vec![0; PACKET_LIMIT],
-            spin: Spin::default(),
+            spin: SpinLimit::default(),
             is_ready: false,
         };
         worker.await_hello()?;
@@ -116,7 +116,7 @@ impl<S: Services> Worker<S> {
 
     fn await_hello(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.timeout;
-        let hello = self.receive(Wait::Until(deadline), |message| {
+        let hello = self.receive(ReplyWait::Until(deadline), |message| {
             expect(message, kind::HELLO)?;
             let text = message.packet.text()?.to_owned();
             Ok(if message.packet.header.has(flag::ERROR) { Err(text) } else { Ok(text) })
@@ -144,7 +144,7 @@ impl<S: Services> Worker<S> {
         }
     }
 
-    /// Ends a worker that did not start. The error has the reason: `text`, or how it ended and what it wrote last.
+    /// Ends a worker that did not start. The error has the reason: `text`, or its exit and its last lines.
     fn start_error(&mut self, text: &str) -> Error {
         let reason = match (text, self.end()) {
             ("", (Some(exit), last_lines)) => format!("it {exit}{last_lines}"),
@@ -160,31 +160,31 @@ impl<S: Services> Worker<S> {
         ))
     }
 
-    /// Kills what is left of the process; returns how it ended, and the last lines of stderr, each after a line break.
+    /// Kills the rest of the process. Returns how it ended, and the last lines of stderr, each after a line break.
     fn end(&mut self) -> (Option<ExitReason>, String) {
         let exit = self.connection.lifecycle.kill();
         let last_lines = self.event_thread.take().and_then(|thread| thread.join().ok());
         (exit, last_lines.unwrap_or_default())
     }
 
-    /// Sends a command and waits for its reply, which has the kind after it, as long as initializing may take. An
+    /// Sends a command and waits for its reply, which has the kind after it, at most as long as initializing may take. An
     /// exception of the model's code is an error with the traceback as its source.
     pub fn request(&mut self, kind: u8, settings: &Value) -> Result<Value> {
-        self.connection.send_command(&Outgoing::with_text(kind, &settings.to_string()))?;
+        self.connection.send_command(&OutgoingMessage::with_text(kind, &settings.to_string()))?;
         let deadline = self.initialization.limit.and_then(|l| Instant::now().checked_add(l));
-        let wait = deadline.map_or(Wait::Sleep, Wait::Until);
+        let wait = deadline.map_or(ReplyWait::Sleep, ReplyWait::Until);
         let reply = self.receive(wait, |message| {
             expect(message, kind + 1)?;
             if message.packet.header.has(flag::ERROR) {
                 let failure = Failure::read(message.packet.payload)?;
-                // A worker in Python leaves the number out.
+                // A worker in Python omits the number.
                 let number = u8::try_from(message.packet.header.count).unwrap_or(u8::MAX);
                 let code = code_from_number(number)?.unwrap_or(Code::Internal);
                 let error = Error::new(code, failure.message);
                 return Ok(Err(with_traceback(error, failure.traceback)));
             }
             let value = serde_json::from_slice(message.packet.payload.meta);
-            value.map(Ok).map_err(|_| Malformed("it is not JSON"))
+            value.map(Ok).map_err(|_| ProtocolError("it is not JSON"))
         });
         reply.unwrap_or_else(|error| Err(self.initialization_error(error)))
     }
@@ -209,12 +209,12 @@ impl<S: Services> Worker<S> {
         })
     }
 
-    /// The model is initialized: from now on the end of the worker is a failure.
+    /// Marks the model as initialized: from now on the end of the worker is a failure.
     pub fn set_ready(&mut self) -> Result<()> {
         self.is_ready = true;
         let lifecycle = &self.connection.lifecycle;
         lifecycle.expect_running();
-        // It may have died just before, which was not reported then.
+        // The worker may have died just before, when its end was not reported.
         lifecycle.error().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -222,17 +222,17 @@ impl<S: Services> Worker<S> {
     #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     pub(crate) fn receive<T>(
         &mut self,
-        wait: Wait,
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
+        wait: ReplyWait,
+        read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
     ) -> Result<T, ReceiveError> {
         let Connection { channels, lifecycle, memory, .. } = &*self.connection;
         let length = match (wait, lifecycle.process()) {
-            (Wait::Until(deadline), Some(process)) => {
+            (ReplyWait::Until(deadline), Some(process)) => {
                 channels.receive_reply_until(&mut self.buffer, deadline, process.as_fd())
             }
-            (Wait::Until(_), None) => Err(ReceiveError::Disconnected),
-            (Wait::Sleep, _) => channels.receive_reply(&mut self.buffer, Duration::ZERO),
-            (Wait::SpinThenSleep, _) => {
+            (ReplyWait::Until(_), None) => Err(ReceiveError::Disconnected),
+            (ReplyWait::Sleep, _) => channels.receive_reply(&mut self.buffer, Duration::ZERO),
+            (ReplyWait::SpinThenSleep, _) => {
                 let started = Instant::now();
                 let length = channels.receive_reply(&mut self.buffer, self.spin.budget());
                 self.spin.record(started.elapsed());
@@ -251,28 +251,27 @@ impl<S: Services> Worker<S> {
         })
     }
 
-    /// Raises the alarm before any request is answered: a client that sends the next one at once then waits for the
-    /// restarted worker.
+    /// Raises the alarm before any request is answered, so that a client's next request waits for the restarted worker.
     fn mark_dead(&self, cause: Option<&str>) {
         let error = self.connection.lifecycle.mark_dead(cause);
         self.connection.lifecycle.raise_alarm(&error);
     }
 
-    /// Lets the model finalize, within the limit.
+    /// Lets the model finalize within the limit.
     fn finalize(&mut self) {
         let connection = self.connection.clone();
         connection.requests.wait_until_closed(self.timeout);
         let deadline = Instant::now() + self.timeout;
-        if connection.send_command(&Outgoing::new(kind::FINALIZE, 0)).is_err() {
+        if connection.send_command(&OutgoingMessage::new(kind::FINALIZE, 0)).is_err() {
             return;
         }
-        // Replies that nobody waited for any more come before.
+        // Replies that nobody waits for any more come before it.
         let is_reply = |m: &Message<'_>| match m.packet.header.kind {
             kind::EXECUTED => Ok(true),
             _ => expect(m, kind::FINALIZED).map(|()| false),
         };
         let finalized = loop {
-            match self.receive(Wait::Until(deadline), is_reply) {
+            match self.receive(ReplyWait::Until(deadline), is_reply) {
                 Ok(true) => {}
                 Ok(false) => break true,
                 Err(_) => break false,
@@ -300,9 +299,9 @@ impl<S: Services> Drop for Worker<S> {
     }
 }
 
-pub(crate) fn expect(message: &Message<'_>, kind: u8) -> Result<(), Malformed> {
+pub(crate) fn expect(message: &Message<'_>, kind: u8) -> Result<(), ProtocolError> {
     let is_expected = message.packet.header.kind == kind;
-    is_expected.then_some(()).ok_or(Malformed("it is not the reply that was waited for"))
+    is_expected.then_some(()).ok_or(ProtocolError("it is not the reply that was waited for"))
 }
 
 #[cfg(test)]
@@ -316,8 +315,8 @@ mod tests {
     struct NoServices;
 
     impl Services for NoServices {
-        fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), Malformed> {
-            Err(Malformed("its kind is unknown"))
+        fn handle(_: &Arc<Connection<Self>>, _: &Message<'_>) -> Result<(), ProtocolError> {
+            Err(ProtocolError("its kind is unknown"))
         }
 
         fn end(&self) {}

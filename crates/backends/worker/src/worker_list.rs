@@ -9,7 +9,7 @@ use galatea_types::LockExt as _;
 
 use crate::connection::{Connection, Services};
 
-/// The workers of one model, of all its instances.
+/// The workers of all instances of one model.
 pub struct WorkerList<S> {
     workers: Mutex<Vec<Weak<Connection<S>>>>,
     is_leaving: AtomicBool,
@@ -33,14 +33,14 @@ impl<S: Services> WorkerList<S> {
         }
     }
 
-    /// Those that have not ended.
+    /// Returns the workers that have not ended.
     pub fn living(&self) -> Vec<Arc<Connection<S>>> {
         let workers = self.workers.lock_unpoisoned();
         let connections = workers.iter().filter_map(Weak::upgrade);
         connections.filter(|connection| !connection.lifecycle.is_dead()).collect()
     }
 
-    /// The model is being unloaded: see [`Connection::prepare_to_leave`].
+    /// Marks the model as being unloaded: see [`Connection::prepare_to_leave`].
     pub fn prepare_to_leave(&self) {
         self.is_leaving.store(true, Ordering::SeqCst);
         self.living().iter().for_each(|worker| worker.prepare_to_leave());

@@ -1,15 +1,15 @@
-//! What clients do, as far as it matters for whether they may.
+//! The actions of clients that need permission.
 
 use crate::role::Role;
 
-/// Something that a client asks for. Every call of every protocol is one of these.
+/// An action of a client. Every call of every protocol is one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'m> {
-    /// Whether the server is live and ready.
+    /// The server's liveness and readiness.
     Live,
-    /// Whether this model is ready.
+    /// The readiness of this model.
     ModelReady(&'m str),
-    /// Whether a model is ready that is not known yet: the message names it.
+    /// The readiness of a model that is not known yet: the message names it.
     SomethingReady,
     /// Name, version and extensions of the server.
     ServerMetadata,
@@ -23,20 +23,20 @@ pub enum Action<'m> {
     InferSomething,
     /// Metadata, configuration or statistics of this model.
     Read(&'m str),
-    /// What is told of the models that the client may read.
+    /// Information about the models that the client may read.
     ReadSomething,
-    /// What tells of all models.
+    /// Information about all models.
     ReadEverything,
     /// Loading or unloading this model, or its trace settings.
     Control(&'m str),
-    /// One of that with a model that is not known yet.
+    /// Control of a model that is not known yet.
     ControlSomething,
-    /// The settings of the server, and its regions of shared memory.
+    /// The settings of the server, and its shared memory regions.
     ControlServer,
 }
 
 impl Action<'_> {
-    /// The role that it needs; `None`: any identity may.
+    /// Returns the role that the action needs; `None` when any identity may do it.
     pub fn role(&self) -> Option<Role> {
         match self {
             Self::Live | Self::ServerMetadata | Self::Reflection => None,
@@ -51,7 +51,7 @@ impl Action<'_> {
         }
     }
 
-    /// For what it needs the role, as texts say it.
+    /// Returns the models for which the role is needed, in the words of messages.
     pub(crate) fn scope(&self) -> String {
         match self {
             Self::ModelReady(model)

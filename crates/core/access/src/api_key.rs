@@ -1,27 +1,27 @@
-//! Keys that the program makes for clients.
+//! API keys that the program makes for clients.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
 use crate::digest::Digest;
 
-/// What a key begins with, so that scanners for leaked secrets know it.
+/// The prefix of every key, by which scanners recognise leaked secrets.
 const PREFIX: &str = "galatea_";
 
-/// A new key: the only place where it is whole.
+/// A new key. The whole key exists only here.
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Of 32 random bytes.
+    /// Makes a key from 32 random bytes.
     pub fn from_random(bytes: &[u8; 32]) -> Self {
         Self(format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(bytes)))
     }
 
-    /// What its owner sends.
+    /// Returns the text that its owner sends.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the policy has of it.
+    /// Returns the digest that the policy contains.
     pub fn digest(&self) -> Digest {
         Digest::of(self.0.as_bytes())
     }

@@ -1,37 +1,37 @@
-//! What a client sends to prove who it is.
+//! The credentials that clients send to prove their identity.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use crate::refusal::AuthFailure;
 
-/// Longest key or token.
+/// Longest key or token, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
 
-/// What came with a request, as it came.
+/// The credentials of a request, as received.
 #[derive(Clone, Copy, Default)]
 pub struct Credentials<'a> {
     /// The header `Authorization`.
     pub authorization: Option<&'a [u8]>,
     /// The header `X-API-Key`.
     pub api_key: Option<&'a [u8]>,
-    /// The subject of the certificate that the connection began with.
+    /// The subject of the client's certificate on this connection.
     pub certificate: Option<&'a str>,
-    /// One of the headers came several times.
+    /// One of the headers was sent several times.
     pub are_repeated: bool,
 }
 
-/// What was sent: compared with nothing yet.
+/// The credential that counts. It is not checked yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Sent<'a> {
+pub(crate) enum SentCredential<'a> {
     /// A key or a token.
     Secret(std::borrow::Cow<'a, [u8]>),
-    /// Nothing: the certificate counts.
+    /// The client sent no secret: its certificate counts.
     Certificate(&'a str),
 }
 
 impl<'a> Credentials<'a> {
-    /// What counts: a header before the certificate, so that a client that sends something wrong is told so.
-    pub(crate) fn sent(&self) -> Result<Sent<'a>, AuthFailure> {
+    /// Returns the credential that counts. A header comes first, so that a client with a wrong header gets an error.
+    pub(crate) fn sent(&self) -> Result<SentCredential<'a>, AuthFailure> {
         if self.are_repeated {
             return Err(AuthFailure::Malformed);
         }
@@ -40,16 +40,19 @@ impl<'a> Credentials<'a> {
             (Some(authorization), None) => of_authorization(authorization)?,
             (None, Some(key)) => key.trim_ascii().into(),
             (None, None) => {
-                return self.certificate.map(Sent::Certificate).ok_or(AuthFailure::Missing);
+                return self
+                    .certificate
+                    .map(SentCredential::Certificate)
+                    .ok_or(AuthFailure::Missing);
             }
         };
         if secret.is_empty() || secret.len() > MAX_LENGTH {
             return Err(AuthFailure::Malformed);
         }
-        Ok(Sent::Secret(secret))
+        Ok(SentCredential::Secret(secret))
     }
 
-    /// Whether it is of the kind that browsers send by themselves, also in requests that another site's page makes.
+    /// Returns whether browsers send these credentials by themselves, also in requests that another site's page makes.
     pub fn are_sent_by_browsers(&self) -> bool {
         match (self.authorization, self.api_key) {
             (Some(value), _) => behind_scheme(value, b"basic").is_some(),
@@ -59,7 +62,7 @@ impl<'a> Credentials<'a> {
     }
 }
 
-/// Keys are taken as passwords too: browsers ask for those.
+/// Reads the header `Authorization`. Keys are accepted as passwords too, because browsers ask for those.
 fn of_authorization(value: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, AuthFailure> {
     if let Some(secret) = behind_scheme(value, b"bearer") {
         return Ok(secret.into());
@@ -73,7 +76,7 @@ fn of_authorization(value: &[u8]) -> Result<std::borrow::Cow<'_, [u8]>, AuthFail
     Ok(pair[colon + 1..].to_vec().into())
 }
 
-/// What follows the name of a scheme, whatever its case.
+/// Returns the text behind the name of a scheme; case does not count.
 fn behind_scheme<'a>(value: &'a [u8], scheme: &[u8]) -> Option<&'a [u8]> {
     let value = value.trim_ascii();
     let (name, rest) = value.split_at_checked(scheme.len())?;
@@ -109,8 +112,8 @@ mod tests {
             are_repeated: false,
         };
         Ok(match credentials.sent()? {
-            Sent::Secret(secret) => String::from_utf8_lossy(&secret).into_owned(),
-            Sent::Certificate(subject) => format!("certificate {subject}"),
+            SentCredential::Secret(secret) => String::from_utf8_lossy(&secret).into_owned(),
+            SentCredential::Certificate(subject) => format!("certificate {subject}"),
         })
     }
 

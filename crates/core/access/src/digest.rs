@@ -1,5 +1,5 @@
-//! SHA-256 of credentials. The server knows keys by it, and looks up by it what clients send: how long a look-up takes then
-//! depends on the digest, which nobody can choose, and not on how much of a key was guessed right.
+//! SHA-256 of credentials. The server stores and looks up keys by their digest. So the time of a look-up depends on the digest,
+//! which nobody can choose, and not on the correct part of a guessed key.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use ring::digest::{SHA256, digest};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(credential: &[u8]) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, credential).as_ref());
         Self(bytes)
     }
 
-    /// From 64 hexadecimal digits.
+    /// Reads 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         let mut bytes = [0; 32];
@@ -32,7 +32,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// A number from its last bytes, for spreading.
+    /// Returns a number from its last byte, to spread digests over parts.
     pub(crate) fn low(&self) -> usize {
         usize::from(self.0[31])
     }

@@ -1,4 +1,4 @@
-//! The policy of the moment, asked by every request while it may be replaced at any time.
+//! Holds the current policy, which every request asks and which may be replaced at any time.
 
 use std::sync::{
     Arc,
@@ -10,27 +10,27 @@ use galatea_types::Identity;
 
 use crate::{
     action::Action,
-    credentials::{Credentials, Sent},
+    credentials::{Credentials, SentCredential},
     digest::Digest,
-    grantee::{Grantee, Proof},
+    grantee::{Grantee, IdentityProof},
     jwt::{Cache, KeySet},
     policy::Policy,
     refusal::{AccessError, AuthFailure},
 };
 
-/// Decides who may do what.
+/// Decides whether a client may do an action.
 #[derive(Debug)]
 pub struct Gate {
     state: ArcSwap<State>,
     failures: [AtomicU64; AuthFailure::REASONS.len()],
-    /// Tokens that were signed by a key that is not known: a reason to look for new keys.
+    /// Tokens signed by an unknown key: a reason to look for new keys.
     unknown_keys: AtomicU64,
 }
 
-/// What is replaced as a whole. What was found by an older policy or older keys goes with them.
+/// The state that is replaced as a whole. Results of an older policy or older keys are dropped with it.
 #[derive(Debug)]
 struct State {
-    /// Grows with each change; the first is 1.
+    /// The number of the state. It grows with each change; the first is 1.
     generation: u64,
     policy: Arc<Policy>,
     keys: Arc<KeySet>,
@@ -44,16 +44,16 @@ impl State {
         Arc::new(Self { generation, policy, keys, of_tokens, of_certificates })
     }
 
-    /// Somebody who was let in by an earlier state, as this one knows it. The signature of a token is not checked again: that
-    /// its issuer has signed it stays true until it expires.
+    /// Returns a grantee of an earlier state as this state knows it. It does not check a token's signature again: the issuer's
+    /// signature stays valid until the token expires.
     fn renewed(&self, grantee: &Arc<Grantee>, now: u64) -> Result<Arc<Grantee>, AuthFailure> {
         match &grantee.proof {
-            Proof::Key(digest) => {
+            IdentityProof::Key(digest) => {
                 self.policy.owner_of(digest).cloned().ok_or(AuthFailure::UnknownKey)
             }
-            Proof::None => self.policy.anybody.clone().ok_or(AuthFailure::Missing),
-            Proof::Certificate(subject) => self.of_certificate(subject, now),
-            Proof::Token(groups) => {
+            IdentityProof::None => self.policy.anybody.clone().ok_or(AuthFailure::Missing),
+            IdentityProof::Certificate(subject) => self.of_certificate(subject, now),
+            IdentityProof::Token(groups) => {
                 let rules = self.policy.jwt().ok_or(AuthFailure::UnknownKey)?;
                 let identity = Identity::clone(grantee.identity());
                 let renewed =
@@ -69,12 +69,12 @@ impl State {
         now: u64,
     ) -> Result<Arc<Grantee>, AuthFailure> {
         if let Some(anybody) = &self.policy.anybody {
-            // There is nothing that a credential could be compared with.
+            // There is nothing to compare a credential with.
             return Ok(anybody.clone());
         }
         let grantee = match credentials.sent()? {
-            Sent::Secret(secret) => self.owner_of(&secret, now)?,
-            Sent::Certificate(subject) => self.of_certificate(subject, now)?,
+            SentCredential::Secret(secret) => self.owner_of(&secret, now)?,
+            SentCredential::Certificate(subject) => self.of_certificate(subject, now)?,
         };
         if grantee.has_expired(now) {
             return Err(AuthFailure::Expired);
@@ -110,7 +110,7 @@ impl State {
 }
 
 impl Gate {
-    /// With this policy, and the keys of the issuer of tokens.
+    /// Makes a gate with this policy and the keys of the token issuer.
     pub fn new(policy: Policy, keys: KeySet) -> Self {
         Self {
             state: ArcSwap::new(State::new(1, Arc::new(policy), Arc::new(keys))),
@@ -119,22 +119,22 @@ impl Gate {
         }
     }
 
-    /// The policy of the moment.
+    /// Returns the current policy.
     pub fn policy(&self) -> Arc<Policy> {
         self.state.load().policy.clone()
     }
 
-    /// From now on this policy holds, with these keys.
+    /// Replaces the policy and the keys.
     pub fn replace(&self, policy: Policy, keys: KeySet) {
         self.become_state(Arc::new(policy), Arc::new(keys));
     }
 
-    /// From now on the issuer has these keys.
+    /// Replaces the keys of the issuer.
     pub fn replace_keys(&self, keys: KeySet) {
         self.become_state(self.policy(), Arc::new(keys));
     }
 
-    /// From now on this policy holds, with the keys that there are.
+    /// Replaces the policy and keeps the keys.
     pub fn replace_policy(&self, policy: Policy) {
         let keys = self.state.load().keys.clone();
         self.become_state(Arc::new(policy), keys);
@@ -144,19 +144,19 @@ impl Gate {
         self.state.rcu(|state| State::new(state.generation + 1, policy.clone(), keys.clone()));
     }
 
-    /// How often a token was signed by a key that is not known.
+    /// Returns the number of tokens signed by an unknown key.
     pub fn unknown_signing_keys(&self) -> u64 {
         self.unknown_keys.load(Relaxed)
     }
 
-    /// How often somebody was refused, by reason.
+    /// Returns the number of refusals, by reason.
     pub fn failures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let counts = self.failures.iter().map(|count| count.load(Relaxed));
         AuthFailure::REASONS.into_iter().zip(counts)
     }
 
-    /// Whether a client with these credentials may do this at this second since 1970. `None`: anybody may, and nobody has
-    /// to say who it is.
+    /// Returns the client if its credentials allow the action at this second since 1970. `None` when anybody may do it without
+    /// credentials.
     pub fn admit(
         &self,
         credentials: &Credentials<'_>,
@@ -174,7 +174,7 @@ impl Gate {
         Ok(Some(grantee))
     }
 
-    /// Whether somebody whom [`Gate::admit`] let in may do this too. Without a grantee: whether anybody may.
+    /// Checks another action of a client that [`Gate::admit`] let in. Without a grantee, it checks that anybody may do it.
     pub fn check(&self, grantee: Option<&Grantee>, action: &Action<'_>) -> Result<(), AccessError> {
         match grantee {
             Some(grantee) if grantee.may(action) => Ok(()),
@@ -184,9 +184,8 @@ impl Gate {
         }
     }
 
-    /// Somebody who was let in long ago, by the state of this `generation` (0: not known which): an error where the proof has
-    /// expired, or is none to the policy of the moment; otherwise how it is known now, and by which state, where that is
-    /// another one.
+    /// Checks again a grantee from the state of this `generation` (0 when unknown). Fails when the proof has expired or the
+    /// current policy does not accept it. Returns the grantee and its generation when the state has changed.
     pub fn renew(
         &self,
         grantee: &Arc<Grantee>,

@@ -1,4 +1,4 @@
-//! Somebody who has proved who they are, and what they may do.
+//! Clients that have proved their identity, and their roles.
 
 use std::sync::Arc;
 
@@ -28,75 +28,75 @@ impl Grant {
     }
 }
 
-/// How somebody has proved who it is, as far as that is kept.
+/// The proof of an identity, with the parts that are kept.
 #[derive(Clone, Debug)]
-pub(crate) enum Proof {
-    /// By the key with this digest.
+pub(crate) enum IdentityProof {
+    /// A key with this digest.
     Key(Digest),
-    /// By a certificate of this subject.
+    /// A certificate with this subject.
     Certificate(Box<str>),
-    /// By a token that named these groups.
+    /// A token that named these groups.
     Token(Box<[String]>),
-    /// It has not: nobody has to.
+    /// No proof: the server asks for none.
     None,
 }
 
-/// A client that has proved who it is.
+/// A client that has proved its identity.
 #[derive(Clone, Debug)]
 pub struct Grantee {
     identity: Arc<Identity>,
-    pub(crate) proof: Proof,
+    pub(crate) proof: IdentityProof,
     grants: Box<[Grant]>,
     pub(crate) expires: Option<u64>,
 }
 
 impl Grantee {
-    /// `expires`: the second since 1970 from which its proof holds no more.
+    /// Makes a grantee. Its proof ends at `expires`, a second since 1970.
     pub(crate) fn new(
         identity: Identity,
-        proof: Proof,
+        proof: IdentityProof,
         grants: Vec<Grant>,
         expires: Option<u64>,
     ) -> Self {
         Self { identity: Arc::new(identity), proof, grants: grants.into(), expires }
     }
 
-    /// Every client, where nobody has to say who it is.
+    /// Makes the grantee for every client of a server that asks for no proof.
     pub(crate) fn anybody(grant: Grant) -> Self {
-        Self::new(Identity::new("", "anybody"), Proof::None, vec![grant], None)
+        Self::new(Identity::new("", "anybody"), IdentityProof::None, vec![grant], None)
     }
 
-    /// Whether it is no one in particular.
+    /// Returns whether it stands for every client.
     pub fn is_anybody(&self) -> bool {
-        matches!(self.proof, Proof::None)
+        matches!(self.proof, IdentityProof::None)
     }
 
-    /// Who it is.
+    /// Returns its identity.
     pub fn identity(&self) -> &Arc<Identity> {
         &self.identity
     }
 
-    /// Whether its proof has run out at this second since 1970.
+    /// Returns whether its proof has expired at this second since 1970.
     pub fn has_expired(&self, now: u64) -> bool {
         self.expires.is_some_and(|end| now >= end)
     }
 
-    /// Whether it has the role for this model.
+    /// Returns whether it has the role for this model.
     pub fn has_role(&self, role: Role, model: &str) -> bool {
         self.grants.iter().any(|grant| grant.roles.has(role) && grant.covers(model))
     }
 
-    /// Whether it has the role for any model that there could be.
+    /// Returns whether it has the role for any possible model.
     fn has_role_somewhere(&self, role: Role) -> bool {
         self.grants.iter().any(|grant| grant.roles.has(role))
     }
 
-    /// Whether it has the role for every model.
+    /// Returns whether it has the role for every model.
     fn has_role_everywhere(&self, role: Role) -> bool {
         self.grants.iter().any(|grant| grant.roles.has(role) && grant.covers_everything())
     }
 
-    /// Whether it may do this.
+    /// Returns whether it may do this action.
     pub fn may(&self, action: &Action<'_>) -> bool {
         match *action {
             Action::Live | Action::ServerMetadata | Action::Reflection => true,
@@ -127,7 +127,12 @@ mod tests {
             roles: roles.iter().copied().collect(),
             models: models.iter().map(|model| Pattern::new(model)).collect(),
         });
-        Grantee::new(Identity::new("", "i"), Proof::Token([].into()), grants.collect(), Some(100))
+        Grantee::new(
+            Identity::new("", "i"),
+            IdentityProof::Token([].into()),
+            grants.collect(),
+            Some(100),
+        )
     }
 
     #[test]
@@ -164,7 +169,7 @@ mod tests {
     fn a_proof_holds_until_it_expires() {
         let grantee = grantee(&[]);
         assert!(!grantee.has_expired(99) && grantee.has_expired(100));
-        let proof = Proof::Certificate("CN=i".into());
+        let proof = IdentityProof::Certificate("CN=i".into());
         let lasting = Grantee::new(Identity::new("", "i"), proof, Vec::new(), None);
         assert!(!lasting.has_expired(u64::MAX));
     }

@@ -1,8 +1,8 @@
-//! Who may do what. A [`Policy`] names those who are known (by API keys, tokens of an issuer, certificates), and grants them
-//! [`Role`]s for models. A [`Gate`] holds the policy of the moment and decides.
+//! Access control. A [`Policy`] names the known clients (by API keys, tokens of an issuer, certificates), and grants them
+//! [`Role`]s for models. A [`Gate`] holds the current policy and decides.
 //!
-//! **Invariants.** Nothing here has a file, a socket or a clock: texts are passed in, and so is the time. What a client sent
-//! is in no error, no log line and no debug output. Credentials are looked up by their SHA-256 and never compared.
+//! **Invariants.** Nothing here has a file, a socket or a clock: texts and the time are passed in. Credentials from clients are
+//! in no error, no log line and no debug output. They are looked up by their SHA-256 and never compared.
 
 #![warn(missing_docs)]
 

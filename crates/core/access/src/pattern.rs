@@ -1,32 +1,32 @@
-//! Names with stars in them: of models, of identities.
+//! Patterns with stars for names of models and identities.
 
-/// A name in which each `*` stands for any characters, also none.
+/// A name in which each `*` matches any characters, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(Box<str>);
 
 impl Pattern {
-    /// As written; every text is one.
+    /// Makes a pattern from its text. Every text is valid.
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Whether it is every name.
+    /// Returns whether it matches every name.
     pub fn is_everything(&self) -> bool {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
     }
 
-    /// Whether the name is one of those.
+    /// Returns whether it matches the name.
     pub fn matches(&self, name: &str) -> bool {
         self.matches_with(name, |_| true)
     }
 
-    /// The same of a distinguished name: a star does not reach over a comma into the next attribute.
+    /// Returns whether it matches a distinguished name: a star does not match the comma before the next attribute.
     pub fn matches_subject(&self, subject: &str) -> bool {
         self.matches_with(subject, |byte| byte != b',')
     }
 
-    /// `is_covered`: whether a star may stand for a byte. Goes back to the last star only: time is at most the product of
-    /// both lengths.
+    /// Matches a name. `is_covered` says which bytes a star may match. It goes back to the last star only, so the time is at most
+    /// the product of both lengths.
     fn matches_with(&self, name: &str, is_covered: impl Fn(u8) -> bool) -> bool {
         let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut at, mut of_name) = (0, 0);

@@ -1,4 +1,4 @@
-//! Why a client may not do what it asks for.
+//! The reasons for which a client may not do an action.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use galatea_types::{Error, Identity};
 
 use crate::{action::Action, grantee::Grantee};
 
-/// Why a client could not prove who it is. No text has anything of what it sent.
+/// The reason why a client could not prove its identity. No message repeats what the client sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthFailure {
-    /// It sent nothing.
+    /// The client sent nothing.
     Missing,
-    /// What it sent has not the form of a credential.
+    /// The credential has the wrong form.
     Malformed,
-    /// No key is the one that it sent.
+    /// The key is unknown.
     UnknownKey,
-    /// The certificate of its connection is none that the policy knows.
+    /// The policy does not know the certificate of the connection.
     UnknownCertificate,
-    /// Key or token have run out.
+    /// The key or token has expired.
     Expired,
-    /// The token is not signed by a key of its issuer, is for others, or is no good in another way.
+    /// The token is not signed by a key of its issuer, is for another audience, or is invalid in another way.
     InvalidToken(&'static str),
     /// The key that signed the token is not known, or not yet.
     UnknownSigningKey,
 }
 
 impl AuthFailure {
-    /// Every reason that the metrics tell apart; with `denied`, that of clients that are known.
+    /// Every reason that the metrics tell apart; `denied` is the one for known clients.
     pub const REASONS: [&str; 8] = [
         "missing",
         "malformed",
@@ -38,7 +38,7 @@ impl AuthFailure {
         DENIED,
     ];
 
-    /// What the metrics call it.
+    /// Returns the name in the metrics.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -72,40 +72,40 @@ impl AuthFailure {
     }
 }
 
-/// What the metrics call a refusal of a client that is known.
+/// The name in the metrics for a refusal of a known client.
 pub const DENIED: &str = "denied";
 
-/// Why a client may not do what it asks for.
+/// The reason why a client may not do an action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// It has not proved who it is: 401, UNAUTHENTICATED.
+    /// The client has not proved its identity: 401, UNAUTHENTICATED.
     #[error("{}", .0.text())]
     Unauthenticated(AuthFailure),
-    /// It may not: 403, PERMISSION_DENIED.
+    /// The client lacks the role: 403, PERMISSION_DENIED.
     #[error("identity '{identity}' lacks the role '{role}' for {scope}")]
     Denied {
-        /// Who it is.
+        /// The client's identity.
         identity: Arc<Identity>,
-        /// What it lacks.
+        /// The role that it lacks.
         role: &'static str,
-        /// For what.
+        /// The models for which it lacks the role.
         scope: String,
     },
-    /// Nobody may: 403, PERMISSION_DENIED.
+    /// Nobody has the role: 403, PERMISSION_DENIED.
     #[error(
         "no client of this server has the role '{role}' for {scope}; started with --auth-policy, it gives it to those who \
          should have it"
     )]
     Closed {
-        /// What it takes.
+        /// The role that the action needs.
         role: &'static str,
-        /// For what.
+        /// The models for which the role is needed.
         scope: String,
     },
 }
 
 impl AccessError {
-    /// The grantee may not do that.
+    /// Makes the error for a grantee that may not do this action.
     pub(crate) fn denied(grantee: &Grantee, action: &Action<'_>) -> Self {
         let (role, scope) = (action.role().map_or("read", |role| role.name()), action.scope());
         match grantee.is_anybody() {
@@ -114,12 +114,12 @@ impl AccessError {
         }
     }
 
-    /// The one that an error came from.
+    /// Returns the access error that an error came from.
     pub fn of(error: &Error) -> Option<&Self> {
         std::error::Error::source(error)?.downcast_ref()
     }
 
-    /// Who it is, where that is known.
+    /// Returns the client's identity, if it is known.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         match self {
             Self::Unauthenticated(_) | Self::Closed { .. } => None,
@@ -127,7 +127,7 @@ impl AccessError {
         }
     }
 
-    /// What the metrics call it.
+    /// Returns the name in the metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unauthenticated(failure) => failure.reason(),
@@ -136,8 +136,7 @@ impl AccessError {
     }
 }
 
-/// The codes of errors know nothing of this: what answers looks for it in the source of the error, with
-/// [`AccessError::of`].
+/// Error codes have no code for this. The code that answers finds it in the error's source with [`AccessError::of`].
 impl From<AccessError> for Error {
     fn from(error: AccessError) -> Self {
         Error::invalid_arg(error.to_string()).with_source(error)

@@ -1,4 +1,4 @@
-//! What an identity may do, in four steps that the operator can grant.
+//! Roles that the operator can grant to an identity.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ pub enum Role {
     Read,
     /// Loading and unloading models, settings of log and trace, regions of shared memory.
     Control,
-    /// All of them.
+    /// Everything.
     Admin,
 }
 
 galatea_types::names! {
-    /// As it is written in a policy.
+    /// The name in a policy.
     pub Role::name {
         Infer = "infer", Read = "read", Control = "control", Admin = "admin",
     }
 }
 
 impl Role {
-    /// The role of this name.
+    /// Returns the role of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
@@ -35,12 +35,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// Any number of roles.
+/// A set of roles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleSet(u8);
 
 impl RoleSet {
-    /// Adds one; `admin` is all of them.
+    /// Adds a role; `admin` adds all of them.
     pub fn insert(&mut self, role: Role) {
         self.0 |= match role {
             Role::Admin => u8::MAX,
@@ -48,12 +48,12 @@ impl RoleSet {
         };
     }
 
-    /// Whether it has this one.
+    /// Returns whether it contains this role.
     pub fn has(self, role: Role) -> bool {
         self.0 & (1 << role as u8) != 0
     }
 
-    /// Whether it has none.
+    /// Returns whether it is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl CompletionContext<'_> {
-    /// Enables batching where the model can batch, and the configuration does not say how much: for as many items as
-    /// `default-max-batch-size` of the command line says, 4 where it is not given, and `least` at least.
+    /// Enables batching if the model can batch and the configuration names no batch size. The batch size is
+    /// `default-max-batch-size` of the command line, 4 without it, and at least `least`.
     ///
     /// # Errors
-    /// The setting is no number.
+    /// The setting is not a number.
     pub fn complete_batching(&self, config: &mut ConfigDraft, least: i32) -> Result<()> {
         if config.max_batch_size() == 0 {
             let settings = Settings::of(self.backend_config);
@@ -39,8 +39,8 @@ pub fn complete_scheduling(config: &mut ConfigDraft) {
     }
 }
 
-/// Adds the inputs and the outputs of a model that the configuration leaves out. `draft` makes each from its kind, `input` or
-/// `output`, its declaration, and whether the model batches.
+/// Adds a model's inputs and outputs that the configuration leaves out. `draft` makes each from its kind (`input` or
+/// `output`), its declaration and a flag that says if the model batches.
 ///
 /// # Errors
 /// Those of `draft`.
@@ -63,11 +63,11 @@ pub fn complete_tensors<T, E>(
     Ok(())
 }
 
-/// Makes an input or output (`what`) for a configuration from its declaration. `without_rank`: the error of one that leaves
-/// the number of its dimensions open.
+/// Makes an input or output (`what`) for a configuration from its declaration. `without_rank` makes the error of a tensor whose
+/// number of dimensions is open.
 ///
 /// # Errors
-/// That, and that of one that is no tensor that requests can carry.
+/// Those of `without_rank`, and the error of a tensor that requests cannot carry.
 pub fn draft_of<T: DeclaredTensor>(
     (model, what): (&str, &'static str),
     tensor: &T,
@@ -84,7 +84,7 @@ pub fn draft_of<T: DeclaredTensor>(
     }
 }
 
-/// Whether the configuration has inputs and outputs, so that there is nothing to complete. Logs that.
+/// Returns true if the configuration has inputs and outputs, and logs that nothing must be completed.
 pub fn has_all_tensors(config: &ConfigDraft) -> bool {
     let has_all = config.has_inputs() && config.has_outputs();
     if has_all {

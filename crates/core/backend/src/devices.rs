@@ -1,20 +1,20 @@
-//! Devices with memory of their own.
+//! Devices with their own memory.
 
 use std::sync::Arc;
 
 use galatea_types::{Device, DeviceAllocator};
 
-/// The devices whose memory models may allocate. By default there is none, and models have host memory alone.
+/// The devices whose memory models may allocate. By default there are none, and models have only host memory.
 #[derive(Clone, Debug, Default)]
 pub struct Devices(Arc<[Arc<dyn DeviceAllocator>]>);
 
 impl Devices {
-    /// The devices of these allocators.
+    /// Creates the devices of these allocators.
     pub fn new(allocators: Vec<Arc<dyn DeviceAllocator>>) -> Self {
         Self(allocators.into())
     }
 
-    /// Returns what allocates memory of this device, if it may be allocated.
+    /// Returns the allocator of this device's memory, if it may be allocated.
     pub fn allocator_of(&self, device: Device) -> Option<&Arc<dyn DeviceAllocator>> {
         self.0.iter().find(|allocator| allocator.device() == device)
     }

@@ -1,24 +1,24 @@
-//! What a model's files tell without what runs it.
+//! Inspects a model's files without the library that runs it.
 
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Error, Result};
 
 use crate::CompletionContext;
 
-/// Disagreements that are told of one version.
+/// The largest number of disagreements reported for one version.
 pub const MOST_MISTAKES: usize = 50;
 
-/// Looks at the files of a backend's models without loading them: no library is opened, and no code of a model runs. For
-/// the inspection of a repository before a server is started.
+/// Inspects the files of a backend's models without loading them: no library is opened, and no code of a model runs. Used to
+/// inspect a repository before a server is started.
 pub trait Inspector: Send + Sync {
-    /// As [`Backend::has_runtime`](crate::Backend::has_runtime).
+    /// Does what [`Backend::has_runtime`](crate::Backend::has_runtime) does.
     fn has_runtime(&self, runtime: &str) -> bool;
 
-    /// Fills in what the configuration leaves out, as [`Backend::complete_config`](crate::Backend::complete_config) does.
+    /// Completes a configuration like [`Backend::complete_config`](crate::Backend::complete_config).
     ///
     /// # Errors
-    /// Those of the backend; and [`CannotTell`] where only what runs the model knows. The default leaves the
-    /// configuration as it is.
+    /// Those of the backend, and [`NotDeclared`] if only the library that runs the model knows. The default
+    /// leaves the configuration as it is.
     fn complete_config(
         &self,
         config: ConfigDraft,
@@ -28,33 +28,33 @@ pub trait Inspector: Send + Sync {
         Ok(config)
     }
 
-    /// Whether the files of a version fit its configuration, as far as they tell.
+    /// Checks that the files of a version fit its configuration, as far as they can be read.
     ///
     /// # Errors
-    /// Why [`Backend::load`](crate::Backend::load) would fail, and [`CannotTell`].
+    /// The reason why [`Backend::load`](crate::Backend::load) would fail, and [`NotDeclared`].
     fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()>;
 
-    /// All disagreements between a configuration and the files of a version, of which [`Inspector::inspect`] tells the
-    /// first; at most [`MOST_MISTAKES`]. The default finds none.
+    /// Returns all disagreements between a configuration and the files of a version, at most [`MOST_MISTAKES`].
+    /// [`Inspector::inspect`] returns the first of them. The default finds none.
     fn mistakes(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Vec<Error> {
         let _ = (config, context);
         Vec::new()
     }
 }
 
-/// Something that the files of a model do not tell: no mistake.
+/// Information that the files of a model do not contain. It is not a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct CannotTell(pub String);
+pub struct NotDeclared(pub String);
 
-impl From<CannotTell> for Error {
-    fn from(reason: CannotTell) -> Self {
+impl From<NotDeclared> for Error {
+    fn from(reason: NotDeclared) -> Self {
         Error::unavailable(reason.to_string()).with_source(reason)
     }
 }
 
-impl CannotTell {
-    /// Whether that is what an error says.
+impl NotDeclared {
+    /// Returns true if this is the cause of an error.
     pub fn is_in(error: &Error) -> bool {
         std::error::Error::source(error).is_some_and(|source| source.is::<Self>())
     }

@@ -1,10 +1,10 @@
-//! The seam between the server and whatever runs a model.
+//! The interface between the server and the libraries that run models.
 //!
-//! Three stages, from shared and immutable to owned by one thread: a [`Backend`] is opened once, a
-//! [`Model`] is loaded once per version and shared by its instances (weights belong here), a
-//! [`ModelInstance`] is driven by exactly one thread.
+//! There are three stages, from shared and immutable to owned by one thread. A [`Backend`] is opened once. A [`Model`] is
+//! loaded once per version and shared by its instances (weights belong here). A [`ModelInstance`] is used by exactly one
+//! thread at a time.
 //!
-//! No runtime library and no async runtime is known here.
+//! This crate uses no runtime library and no async runtime.
 
 #![warn(missing_docs)]
 
@@ -29,14 +29,14 @@ mod traits;
 mod version_files;
 
 pub use alarm::InstanceAlarm;
-pub use batch::{Batch, Outcome, Taken};
+pub use batch::{Batch, BatchExit, Outcome};
 pub use completion::{complete_scheduling, complete_tensors, draft_of, has_all_tensors};
 pub use devices::Devices;
-pub use inspector::{CannotTell, Inspector, MOST_MISTAKES};
+pub use inspector::{Inspector, MOST_MISTAKES, NotDeclared};
 pub use output_buffer::OutputBuffer;
 pub use path_rules::{PathError, PathRules, relative_inside};
 pub use pending::{NOT_ITERATIVE, PendingRequest};
-pub use pipeline::{Pipeline, TakenBack, WaitingBatches};
+pub use pipeline::{Pipeline, ReturnedRequests, WaitingBatches};
 pub use response_sender::{RequestEnd, RequestObserver, ResponseSender, TakenRequest};
 pub use sequence_states::{SequenceState, SequenceStates, StateMemory};
 pub use server_access::{InferTarget, ModelControl, ServerAccess};

@@ -2,7 +2,7 @@
 
 use galatea_types::{AlignedBlock, Buffer, Error, InferRequest, Memory, OutputMemory, Result};
 
-/// Memory for one output, where the sender of the request wants it.
+/// Memory for one output, in the place that the sender of the request wants.
 pub struct OutputBuffer(Owner);
 
 enum Owner {
@@ -11,11 +11,11 @@ enum Owner {
 }
 
 impl OutputBuffer {
-    /// Makes a buffer of `byte_size` bytes for the output `name` of a request: memory that the sender of the request has for
-    /// it, asked for as `preferred`, else an aligned block of zeros.
+    /// Makes a buffer of `byte_size` bytes for the output `name` of a request. It is memory of the request's
+    /// sender, requested as `preferred`, if the sender has any; else an aligned block of zeros.
     ///
     /// # Errors
-    /// `InvalidArg` when the request does not ask for the output, and those of the sender's allocator.
+    /// `InvalidArg` if the request does not ask for the output, and those of the sender's allocator.
     pub fn of(
         request: &InferRequest,
         name: &str,
@@ -44,7 +44,7 @@ impl OutputBuffer {
         Ok(Self(Owner::Sender(memory)))
     }
 
-    /// Lends the bytes, to be written.
+    /// Returns the bytes for writing.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Owner::Server(block) => block.as_mut_slice(),
@@ -52,7 +52,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns the data of the output, to be put into its tensor.
+    /// Returns the data of the output for its tensor.
     pub fn into_buffer(self) -> Buffer {
         match self.0 {
             Owner::Server(block) => block.freeze(),

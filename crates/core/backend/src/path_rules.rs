@@ -1,18 +1,18 @@
-//! Where the paths in a model's configuration may lead.
+//! Rules for the paths in a model's configuration.
 
 use std::path::{Component, Path, PathBuf};
 
 use galatea_types::Error;
 
-/// Where paths in a model's configuration may lead that name code or files which are written.
+/// Limits the paths in a model's configuration that name code or files to write.
 ///
-/// Whoever keeps the repository may name any file of the machine. A configuration that came in a load request may
-/// name files of its model only, and what the repository's own configuration of the model names.
+/// The owner of the repository may name any file of the machine. A configuration from a load request may only name files of
+/// its model, and paths that the repository's own configuration of the model names.
 ///
-/// Links are followed: they stand in the repository, where no request can make one.
+/// Links are followed: they are in the repository, where no request can create one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathRules {
-    /// `None`: anywhere. Else the paths that may be followed although they lead out of the model's folder.
+    /// The paths that may lead out of the model's folder; `None` if all may.
     trusted: Option<Vec<String>>,
 }
 
@@ -35,31 +35,31 @@ impl From<PathError> for Error {
 }
 
 impl PathRules {
-    /// Paths may lead anywhere.
+    /// Allows all paths.
     pub fn anywhere() -> Self {
         Self { trusted: None }
     }
 
-    /// Paths may not lead out of the model's folder, except these, as they are written.
+    /// Forbids paths out of the model's folder, except these, exactly as they are written.
     pub fn inside_model(trusted: Vec<String>) -> Self {
         Self { trusted: Some(trusted) }
     }
 
-    /// The paths that may lead out of the model's folder; `None` where all may.
+    /// Returns the paths that may lead out of the model's folder; `None` if all may.
     pub fn trusted(&self) -> Option<&[String]> {
         self.trusted.as_deref()
     }
 
-    /// Whether this path may lead out of the model's folder.
+    /// Returns true if this path may lead out of the model's folder.
     pub fn trusts(&self, path: &str) -> bool {
         self.trusted.as_ref().is_none_or(|trusted| trusted.iter().any(|known| known == path))
     }
 
-    /// The path that `setting` names, seen from a folder of the model. What may lead out of it is joined as it
-    /// stands, so that an absolute path stays one.
+    /// Returns the path that `setting` names, relative to a folder of the model. A trusted path is joined unchanged, so an
+    /// absolute path stays absolute.
     ///
     /// # Errors
-    /// For a path that leads out of the model's folder and may not.
+    /// The path leads out of the model's folder and is not trusted.
     pub fn resolve(&self, setting: &str, folder: &Path, path: &str) -> Result<PathBuf, PathError> {
         if self.trusts(path) {
             return Ok(folder.join(path));
@@ -68,11 +68,11 @@ impl PathRules {
         Ok(folder.join(inside))
     }
 
-    /// Whether a setting that is handed to a library as it is may be: one that looks like a path must be trusted,
-    /// for nobody knows which folder the library takes it from.
+    /// Checks a setting that is passed unchanged to a library. A value that looks like a path must be trusted,
+    /// because the folder that the library resolves it in is unknown.
     ///
     /// # Errors
-    /// For one that is not.
+    /// The value looks like a path and is not trusted.
     pub fn check_setting(&self, setting: &str, value: &str) -> Result<(), PathError> {
         const NAMES: [&str; 5] = ["file", "path", "folder", "directory", "partitioning"];
         let is_named_so = setting.ends_with("dir") || NAMES.iter().any(|n| setting.contains(n));
@@ -88,7 +88,7 @@ impl PathRules {
     }
 }
 
-/// A relative path without `.` and `..`. `None` for one that is absolute, leads out of the folder where it begins, or
+/// Returns a relative path without `.` and `..`. Returns `None` if it is absolute, leads out of the folder where it begins, or
 /// names that folder itself.
 pub fn relative_inside(path: &str) -> Option<PathBuf> {
     let mut inside = PathBuf::new();

@@ -1,29 +1,29 @@
-//! A request between the scheduler's queue and its answer.
+//! A request between the scheduler's queue and its response.
 
 use galatea_types::{PreparedRequest, RequestContext, Responder, Result, Tensor};
 
 use crate::SequenceStates;
 
-/// A request that waits to be executed, or is executed, and is answered by its batch.
+/// A request that waits or is executed. Its batch answers it.
 #[derive(Debug)]
 pub struct PendingRequest {
-    /// What is asked for.
+    /// The request.
     pub request: PreparedRequest,
-    /// Who waits, until when, and what has happened so far.
+    /// The client, the deadline and the times so far.
     pub context: RequestContext,
-    /// Where the answer goes.
+    /// The receiver of the responses.
     pub responder: Responder,
-    /// The state of the request's sequence, where the scheduler keeps one for the model; else there is none.
+    /// The states of the request's sequence; empty if the scheduler keeps none for the model.
     pub states: SequenceStates,
-    /// How many responses it has had in executions before.
+    /// The number of responses from earlier executions.
     pub responses: u64,
-    /// It stands for no request: it fills a row of a batch in which each sequence has its own. Its answer goes nowhere, and
-    /// nothing is counted of it.
+    /// True for a request that only fills a row of a batch in which each sequence has its own row. Its response is dropped, and
+    /// it is not counted.
     pub is_filler: bool,
 }
 
 impl PendingRequest {
-    /// One that was not executed before, without any state.
+    /// Creates a request that was not executed before and has no state.
     pub fn new(request: PreparedRequest, context: RequestContext, responder: Responder) -> Self {
         Self {
             request,
@@ -35,7 +35,7 @@ impl PendingRequest {
         }
     }
 
-    /// Replaces a state of its sequence, as an output of that name does.
+    /// Replaces a state of its sequence, like an output with that name.
     ///
     /// # Errors
     /// Those of [`SequenceStates::set`].
@@ -44,7 +44,7 @@ impl PendingRequest {
     }
 }
 
-/// The error of a request that a model gives back to be executed again although its configuration is not for that.
+/// The error of a request that a model returns for another execution although its configuration does not allow that, in
 /// Triton's words.
 pub const NOT_ITERATIVE: &str = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not \
                                  configured to handle such a flag.";

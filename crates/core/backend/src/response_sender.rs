@@ -1,4 +1,4 @@
-//! How a request that was taken out of its batch is answered.
+//! Answers requests that were taken out of their batch.
 
 use std::sync::Arc;
 
@@ -10,22 +10,21 @@ use galatea_types::{
 
 use crate::{PendingRequest, SequenceStates};
 
-/// A request that left its batch. It has all that it needs, and is answered on its own, from any thread, also after `execute`
-/// has returned.
+/// A request that left its batch. It is answered on its own, from any thread, also after `execute` has returned.
 #[derive(Debug)]
 pub struct TakenRequest {
-    /// What is asked for. Dropping it releases its inputs, whether it was answered or not.
+    /// The request. Dropping it releases its inputs, answered or not.
     pub request: PreparedRequest,
-    /// Where its responses go, with its timeline and the states of its sequence.
+    /// Sends its responses; holds its timeline and the states of its sequence.
     pub responder: ResponseSender,
 }
 
-/// What the requests of a batch have in common, and take along when they leave it.
+/// The data that the requests of a batch share and keep when they leave it.
 #[derive(Clone)]
 pub(crate) struct Execution {
     pub model_name: Arc<str>,
     pub model_version: i64,
-    /// Who is notified of the ends of taken requests.
+    /// The observer that is notified of the ends of taken requests.
     pub observer: Option<Arc<dyn RequestObserver>>,
     pub clock: Clock,
 }
@@ -34,12 +33,12 @@ pub(crate) struct Execution {
 #[derive(Clone, Copy)]
 pub(crate) struct Row {
     pub number: usize,
-    /// No other request was executed with it.
+    /// True if no other request was executed with it.
     pub is_alone: bool,
 }
 
 impl TakenRequest {
-    /// `times`: those of its execution.
+    /// Creates the request. `times` are those of its execution.
     pub(crate) fn new(
         pending: PendingRequest,
         row: Row,
@@ -50,10 +49,10 @@ impl TakenRequest {
             pending;
         let mut execution = execution.clone();
         if is_filler {
-            // Nobody counts what fills up a batch.
+            // Fillers of a batch are not counted.
             execution.observer = None;
         }
-        // When its outputs begin is its own affair from now on.
+        // The start of its outputs is its own from now on.
         context.timeline.complete_from(&Timeline { output_start: None, ..*times });
         let of_sequence = || {
             Box::new(InferRequest {
@@ -78,7 +77,7 @@ impl TakenRequest {
         Self { request, responder }
     }
 
-    /// Replaces a state of its sequence, as an output of that name does in a response.
+    /// Replaces a state of its sequence, like an output with that name in a response.
     ///
     /// # Errors
     /// Those of [`SequenceStates::set`].
@@ -87,29 +86,29 @@ impl TakenRequest {
     }
 }
 
-/// Notified of each request that was taken out of a batch: when its first response is about to leave, if it gets any, once
-/// when its last one is, and once when that has left.
+/// Observes each request that was taken out of a batch: before its first response, if it gets any, before its last one, and
+/// after that.
 pub trait RequestObserver: Send + Sync {
-    /// The first response is about to leave. It may be the last one too.
+    /// Called before the first response is sent, which may also be the last one.
     fn responds_first(&self, context: &RequestContext) {
         let _ = context;
     }
 
-    /// The backend reports what one of its responses took, the one of this number from 0.
+    /// Called when the backend reports the times of a response. `number` counts from 0.
     fn reported(&self, number: usize, record: &ResponseRecord) {
         let _ = (number, record);
     }
 
-    /// Takes the states of the sequence of the request at this index of its batch, where there are any, as it leaves them to
-    /// the next one. Its last response is about to leave.
+    /// Takes the states that a request leaves for the next one of its sequence, if there are any. `row` is its
+    /// index in the batch. Its last response is sent afterwards.
     fn take_states(&self, row: usize, states: SequenceStates) {
         let _ = (row, states);
     }
 
-    /// The last response is about to leave.
+    /// Called before the last response is sent.
     fn ended(&self, end: RequestEnd<'_>);
 
-    /// The last response has left.
+    /// Called after the last response was sent.
     fn left(&self) {}
 }
 
@@ -118,19 +117,19 @@ pub trait RequestObserver: Send + Sync {
 pub struct RequestEnd<'a> {
     /// The client's id of the request.
     pub request_id: &'a str,
-    /// Of the request; its timeline has no end yet.
+    /// The context of the request; its timeline has no end yet.
     pub context: &'a mut RequestContext,
-    /// Its items.
+    /// The number of its items.
     pub batch_size: u32,
-    /// How many responses with a body it got, the last one included.
+    /// The number of its responses with a body, including the last one.
     pub responses: u64,
     /// Its first error, if any response was one.
     pub failure: Option<&'a Error>,
 }
 
-/// The responder of a request that was taken out of its batch: any number of responses, from any thread, also
-/// after `execute` has returned. It counts what it sends, and the end once. Dropped before the last response, it
-/// ends the request with an internal error.
+/// Sends any number of responses to a request that was taken out of its batch, from any thread, also after `execute` has
+/// returned. It counts each response, and the end once. If it is dropped before the last response, the request ends with an
+/// internal error.
 ///
 /// Outputs that are states of a sequence are kept for its next request, which waits for the end of this one.
 pub struct ResponseSender {
@@ -141,16 +140,16 @@ pub struct ResponseSender {
     context: RequestContext,
     responder: Option<Responder>,
     states: SequenceStates,
-    /// The outputs that are asked for, and the sequence, where there are states.
+    /// The wanted outputs and the sequence, if there are states.
     of_sequence: Option<Box<InferRequest>>,
     responses: u64,
-    /// Responses that were reported.
+    /// The number of responses that were reported.
     reported: usize,
     failure: Option<Error>,
 }
 
 impl ResponseSender {
-    /// One response that others follow.
+    /// Sends a response that others follow.
     pub fn send(&mut self, result: Result<(Vec<Tensor>, Parameters)>) {
         let response = self.response(result);
         if let Some(responder) = &mut self.responder {
@@ -158,17 +157,17 @@ impl ResponseSender {
         }
     }
 
-    /// The last response, or the end without one.
+    /// Sends the last response, or the end without one.
     pub fn finish(mut self, last: Option<Result<(Vec<Tensor>, Parameters)>>) {
         self.end_with(last);
     }
 
-    /// Who waits for the responses, and what has happened so far.
+    /// Returns the client, the deadline and the times so far.
     pub fn context(&self) -> &RequestContext {
         &self.context
     }
 
-    /// When what happened to this request.
+    /// Returns the times of this request.
     pub fn timeline(&self) -> &Timeline {
         &self.context.timeline
     }
@@ -178,13 +177,13 @@ impl ResponseSender {
         self.context.timeline.input_done = Some(self.execution.clock.now());
     }
 
-    /// Marks the end of this request's computation and the start of handing out its outputs.
+    /// Marks the end of this request's computation and the start of returning its outputs.
     pub fn mark_output_started(&mut self) {
         self.context.timeline.output_start = Some(self.execution.clock.now());
     }
 
-    /// Reports what the next response took, or one that is left out, for the statistics of single responses. Before it is
-    /// sent: a client that has it finds it counted. Few backends do: those that do in Triton.
+    /// Reports the times of the next response, or of one that is left out, for statistics of single responses. Must be called
+    /// before it is sent, so that a client that has it finds it counted. Only backends that do so in Triton report.
     pub fn report(&mut self, record: &ResponseRecord) {
         if let Some(observer) = &self.execution.observer {
             observer.reported(self.reported, record);
@@ -192,7 +191,7 @@ impl ResponseSender {
         self.reported = self.reported.saturating_add(1);
     }
 
-    /// The request as it was before it was taken, with the same caller: it has no last response yet.
+    /// Returns the request as it was before it was taken, with the same caller. Returns `None` after the last response.
     pub(crate) fn into_pending(mut self, request: PreparedRequest) -> Option<PendingRequest> {
         let responder = self.responder.take()?;
         let context = std::mem::take(&mut self.context);
@@ -201,7 +200,7 @@ impl ResponseSender {
         Some(PendingRequest { responses: self.responses, states, ..pending })
     }
 
-    /// Whether the client has gone or has asked to stop.
+    /// Returns true if the client has gone or has asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.context.cancellation.is_cancelled()
             || self.responder.as_ref().is_none_or(Responder::is_closed)

@@ -6,41 +6,41 @@ use galatea_types::{
     AlignedBlock, Buffer, Code, Error, InferRequest, Memory, Parameters, Result, Tensor,
 };
 
-/// Counts the memory that states of sequences keep, of all models together, and refuses what is too much.
+/// Counts the memory for states of sequences of all models, and refuses too large ones.
 pub trait StateMemory: fmt::Debug + Send + Sync {
-    /// Takes this many bytes more.
+    /// Takes this many more bytes.
     ///
     /// # Errors
-    /// `Exhausted` when there are not as many, and none can be freed.
+    /// `Exhausted` if fewer are free and none can be freed.
     fn take(&self, bytes: usize) -> Result<()>;
 
-    /// Returns this many of the bytes that were taken.
+    /// Gives back this many of the bytes that were taken.
     fn give_back(&self, bytes: usize);
 }
 
-/// The states of one sequence: handed in by the scheduler with a request, replaced by what the model gives, taken out by the
-/// scheduler with the outcome. Which there are is the scheduler's choice.
+/// The states of one sequence. The scheduler passes them with a request, the model's outputs replace them, and the scheduler
+/// takes them out with the outcome. The scheduler decides which states exist.
 ///
-/// What replaces them is counted by their [`StateMemory`] until they are dropped, where they have one. A clone has the same
-/// values and has taken nothing for them.
+/// New values are counted by the [`StateMemory`], if there is one, until they are dropped. A clone has the same values and
+/// counts nothing for them.
 #[derive(Clone, Debug, Default)]
 pub struct SequenceStates {
     states: Vec<SequenceState>,
     taken: TakenMemory,
 }
 
-/// A tensor that an execution gives and the next one of the sequence gets.
+/// A tensor that one execution returns and the next one of the sequence gets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequenceState {
-    /// The output of the model that gives it.
+    /// The output of the model that returns it.
     pub output: Arc<str>,
-    /// Clients get the output as well.
+    /// True if clients get the output as well.
     pub is_returned: bool,
-    /// Under the name of the input of the model that takes it.
+    /// The value, with the name of the model's input for it.
     pub value: Tensor,
 }
 
-/// Bytes that were taken of a memory for states, and go back to it in the end.
+/// Bytes taken from a memory for states, given back when this is dropped.
 #[derive(Debug, Default)]
 struct TakenMemory {
     memory: Option<Arc<dyn StateMemory>>,
@@ -81,42 +81,42 @@ impl PartialEq for SequenceStates {
 }
 
 impl SequenceStates {
-    /// These states, each of another output.
+    /// Creates these states, each of another output.
     pub fn new(states: Vec<SequenceState>) -> Self {
         Self { states, taken: TakenMemory::default() }
     }
 
-    /// The same states; what replaces them is counted by `memory`.
+    /// Returns the same states, with new values counted by `memory`.
     pub fn counted_by(mut self, memory: Arc<dyn StateMemory>) -> Self {
         self.taken = TakenMemory { memory: Some(memory), bytes: 0 };
         self
     }
 
-    /// The same states, for an execution after which they are forgotten: nothing is counted.
+    /// Returns the same states without counting, for an execution whose states are dropped.
     pub fn uncounted(&self) -> Self {
         Self::new(self.states.clone())
     }
 
-    /// Bytes that are counted for them.
+    /// Returns the bytes that are counted for them.
     pub fn counted_bytes(&self) -> usize {
         self.taken.bytes
     }
 
-    /// Whether the model keeps nothing.
+    /// Returns true if there are no states.
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// What the model gets, as inputs.
+    /// Returns the states as inputs for the model.
     pub fn inputs(&self) -> impl Iterator<Item = &Tensor> {
         self.states.iter().map(|state| &state.value)
     }
 
-    /// Replaces the state that is given by the output of this name, in `request` of its sequence.
+    /// Replaces the state with this output name, in a `request` of its sequence.
     ///
     /// # Errors
-    /// `InvalidArg` when there is none, or the tensor has another type; `Exhausted` when there is no memory for it. No state
-    /// has changed then.
+    /// `InvalidArg` if there is no such state, or the tensor has another type; `Exhausted` if there is no
+    /// memory for it. Then no state has changed.
     pub fn set(&mut self, tensor: Tensor, request: &InferRequest) -> Result<()> {
         if self.is_empty() {
             return Err(Error::invalid_arg(format!(
@@ -128,11 +128,11 @@ impl SequenceStates {
         self.replace(vec![(index, tensor)], request)
     }
 
-    /// Keeps the states among the outputs of an execution. The rest is for the client of `request`. `is_of_batch`: other
-    /// requests were executed as well, so that an output may be a part of a larger block.
+    /// Keeps the states among the outputs of an execution. The other outputs are for the client of `request`.
+    /// `is_of_batch`: other requests were executed as well, so that an output may be a part of a larger block.
     ///
     /// # Errors
-    /// As those of [`SequenceStates::set`].
+    /// Those of [`SequenceStates::set`].
     pub(crate) fn keep(
         &mut self,
         result: Result<(Vec<Tensor>, Parameters)>,
@@ -178,7 +178,7 @@ impl SequenceStates {
         Ok(index)
     }
 
-    /// Replaces states by their place, all or none.
+    /// Replaces states by their places, all or none.
     fn replace(&mut self, given: Vec<(usize, Tensor)>, request: &InferRequest) -> Result<()> {
         if given.is_empty() {
             return Ok(());
@@ -201,7 +201,7 @@ impl SequenceStates {
     }
 }
 
-/// Names the sequence that has no memory for its states; other errors name what is wrong themselves.
+/// Adds the name of the sequence to an error about missing memory; other errors name the cause themselves.
 fn of_sequence(error: Error, request: &InferRequest) -> Error {
     match error.code() {
         Code::Exhausted => error.prefixed(format_args!(
@@ -212,7 +212,7 @@ fn of_sequence(error: Error, request: &InferRequest) -> Error {
     }
 }
 
-/// What a tensor takes of the memory of the machine, which devices' memory is none of.
+/// Returns the bytes of host memory that a tensor takes. Memory of devices does not count.
 fn bytes_of(tensor: &Tensor) -> usize {
     match tensor.data.memory() {
         Memory::Host => tensor.data.len(),
@@ -220,8 +220,8 @@ fn bytes_of(tensor: &Tensor) -> usize {
     }
 }
 
-/// The same bytes in a block of their own, so that a state keeps no more memory than is counted for it: a slice of a batch's
-/// output keeps the whole.
+/// Copies the bytes to a block of their own, so that a state keeps no more memory than is counted for it: a slice of a batch's
+/// output keeps the whole output.
 fn of_its_own(data: Buffer) -> Buffer {
     let Ok(bytes) = data.host() else { return data };
     let mut block = AlignedBlock::with_capacity(bytes.len());

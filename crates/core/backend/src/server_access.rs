@@ -1,4 +1,4 @@
-//! What a model may ask of the server around it: inference by other models, model control, metrics.
+//! The server's services for models: inference by other models, model control, metrics.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -7,14 +7,12 @@ use galatea_types::{
     Buffer, Error, InferRequest, MemoryBudget, Refused, RequestContext, Responder, Result,
 };
 
-/// Where a model sends requests of its own: ensembles to their steps, Python models to other models.
+/// Sends a model's own requests: those of ensembles to their steps, and of Python models to other models.
 pub trait InferTarget: Send + Sync {
-    /// Finds the model, checks the request and hands it on. Never blocks. What became of the request comes
-    /// through `responder`.
+    /// Finds the model, checks the request and passes it on. Never blocks. The responses come through `responder`.
     ///
     /// # Errors
-    /// [`Refused`] when nothing will be executed: no such model, a request that does not fit it, a full
-    /// queue.
+    /// [`Refused`] if nothing will be executed: no such model, a request that does not fit it, or a full queue.
     fn infer(
         &self,
         request: InferRequest,
@@ -22,14 +20,14 @@ pub trait InferTarget: Send + Sync {
         responder: Responder,
     ) -> Result<(), Refused>;
 
-    /// Whether the model may answer any number of times. Fails as a request to it would.
+    /// Returns true if the model may send any number of responses. Fails if a request to it would.
     fn is_decoupled(&self, model: &str, version: Option<i64>) -> Result<bool>;
 }
 
-/// What a model may do to the models beside it. Loading blocks until the model is ready or failed.
+/// Loads and unloads models for a model. Loading blocks until the model is ready or failed.
 pub trait ModelControl: Send + Sync {
-    /// `config`: a model configuration as JSON in place of the repository's; `files`: path relative to the
-    /// model's folder, and content.
+    /// Loads a model. `config` is a configuration as JSON that replaces the repository's. `files` has the
+    /// content of files by their path in the model's folder.
     fn load_model(
         &self,
         name: &str,
@@ -37,10 +35,10 @@ pub trait ModelControl: Send + Sync {
         files: BTreeMap<String, Buffer>,
     ) -> Result<()>;
 
-    /// Unloads every version; with `unload_dependents` also the models it is made of.
+    /// Unloads every version; with `unload_dependents` also the models that it consists of.
     fn unload_model(&self, name: &str, unload_dependents: bool) -> Result<()>;
 
-    /// False also for a model that does not exist.
+    /// Returns true if the model is ready, false also if it does not exist.
     fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool;
 }
 
@@ -53,16 +51,16 @@ pub struct ServerAccess {
     pub control: Arc<dyn ModelControl>,
     /// Metrics that models define themselves.
     pub metrics: Arc<CustomMetrics>,
-    /// What the server holds for clients counts to it.
+    /// The budget that memory held for clients is counted in.
     pub memory: Arc<MemoryBudget>,
 }
 
 impl Default for ServerAccess {
-    /// No server around: what a backend gets in its own tests. Every call is refused.
+    /// Returns access without a server, for a backend's own tests. Every call is refused.
     fn default() -> Self {
         Self {
-            models: Arc::new(Nowhere),
-            control: Arc::new(Nowhere),
+            models: Arc::new(NoServer),
+            control: Arc::new(NoServer),
             metrics: Arc::default(),
             memory: MemoryBudget::unlimited(),
         }
@@ -75,9 +73,9 @@ impl fmt::Debug for ServerAccess {
     }
 }
 
-struct Nowhere;
+struct NoServer;
 
-impl InferTarget for Nowhere {
+impl InferTarget for NoServer {
     fn infer(
         &self,
         _: InferRequest,
@@ -92,7 +90,7 @@ impl InferTarget for Nowhere {
     }
 }
 
-impl ModelControl for Nowhere {
+impl ModelControl for NoServer {
     fn load_model(&self, _: &str, _: Option<String>, _: BTreeMap<String, Buffer>) -> Result<()> {
         Err(no_server())
     }

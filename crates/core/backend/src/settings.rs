@@ -1,48 +1,48 @@
-//! Settings of a backend, by name and as text.
+//! Settings of a backend, as text by name.
 
 use std::{collections::BTreeMap, str::FromStr};
 
 use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, Error, Result};
 
-/// A backend's settings for a model by name: the model's parameters, then the command line.
+/// A backend's settings for a model, by name: the model's parameters first, then those of the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     first: &'a BTreeMap<String, String>,
     second: Option<&'a BTreeMap<String, String>>,
-    /// Whether the first are the model's parameters, which have a place in its configuration.
+    /// True if the first are the model's parameters, which have a place in its configuration.
     is_of_model: bool,
 }
 
 impl<'a> Settings<'a> {
-    /// Those of the command line.
+    /// Returns the settings of the command line.
     pub fn of(settings: &'a BTreeMap<String, String>) -> Self {
         Self { first: settings, second: None, is_of_model: false }
     }
 
-    /// The parameters of a model.
+    /// Returns the parameters of a model.
     pub fn of_model(parameters: &'a BTreeMap<String, String>) -> Self {
         Self { first: parameters, second: None, is_of_model: true }
     }
 
-    /// These, and `others` for what is not among these.
+    /// Returns these settings, with `others` for names that these do not have.
     pub fn or(self, others: &'a BTreeMap<String, String>) -> Self {
         Self { second: Some(others), ..self }
     }
 
-    /// Without the space around it.
+    /// Returns a value without the space around it.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let second = || self.second.and_then(|settings| settings.get(key));
         self.first.get(key).or_else(second).map(|v| v.trim())
     }
 
-    /// Text of the error as in Triton.
+    /// Returns a number. The text of the error is Triton's.
     pub fn number<N: FromStr>(&self, key: &str) -> Result<Option<N>> {
         let parse = |value: &str| value.parse().ok();
         self.read(key, parse, "integral number", "write a whole number")
     }
 
-    /// `true`, `false`, `1` or `0` in any case. Text of the error as in Triton.
+    /// Returns a flag: `true`, `false`, `1` or `0` in any case. The text of the error is Triton's.
     pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
         let parse = |value: &str| match value.to_ascii_lowercase().as_str() {
             "true" | "1" => Some(true),
@@ -63,7 +63,7 @@ impl<'a> Settings<'a> {
         let wrong = || {
             let text = format!("failed to convert {key} '{value}' to {wanted}");
             if !self.is_of_model || !self.first.contains_key(key) {
-                // Of the command line, which has no place in a configuration.
+                // Command line settings have no place in a configuration.
                 return Error::invalid_arg(text);
             }
             let field = FieldPath::from("parameters").named(key).field("value");

@@ -1,4 +1,4 @@
-//! Where the files of a version lie, and errors about them and their configuration.
+//! Locates the files of a version, and makes errors about them and their configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use galatea_types::{Code, Error};
 use crate::{CompletionContext, LoadContext, PathError};
 
 impl CompletionContext<'_> {
-    /// Returns the place of a file as clients read it: from the repository on.
+    /// Returns the place of a file as clients read it: its path in the repository.
     pub fn place(&self, path: &Path) -> Place {
         let inside = path.strip_prefix(self.model_dir).unwrap_or(path);
         Place::file(format!("{}/{}", self.model_name, inside.display()))
     }
 
-    /// Returns the place of a library that `setting` names: relative paths lie in the version's folder, then in the model's,
-    /// then are left to the loader where the configuration may name libraries of the system.
+    /// Returns the path of a library that `setting` names. A relative path is looked up in the version's folder, then in the
+    /// model's. After that the loader resolves it, if the configuration may name libraries of the system.
     ///
     /// # Errors
-    /// For a path that leads out of the model's folder and may not.
+    /// The path leads out of the model's folder and is not trusted.
     pub fn find_library(&self, setting: &str, name: &str) -> Result<PathBuf, PathError> {
         let at = |folder| self.paths.resolve(setting, folder, name);
         let (of_version, of_model) = (at(self.version_dir)?, at(self.model_dir)?);
@@ -32,7 +32,7 @@ impl CompletionContext<'_> {
 }
 
 impl LoadContext {
-    /// Returns what [`Backend::complete_config`](crate::Backend::complete_config) may look at, of the version to load.
+    /// Returns the context for [`Backend::complete_config`](crate::Backend::complete_config) for the version to load.
     pub fn files(&self) -> CompletionContext<'_> {
         CompletionContext {
             model_name: self.config.name(),
@@ -45,7 +45,7 @@ impl LoadContext {
     }
 }
 
-/// Makes the error of a field of the configuration. `advice`: what to write there.
+/// Makes the error of a field of the configuration. `advice` says what to write there.
 pub fn misconfigured(
     code: Code,
     text: impl Into<String>,
@@ -55,7 +55,7 @@ pub fn misconfigured(
     Diagnostic::error(text).about(field).with_advice(advice).into_unplaced_error(code)
 }
 
-/// Adds to the error of a runtime library what was found in the files of the model.
+/// Adds a finding in the files of the model to the error of a runtime library.
 pub fn explain(error: Error, found: Diagnostic) -> Error {
     let advice = format!("{}; {}", found.text, found.advice.as_deref().unwrap_or_default());
     let found = Diagnostic { text: error.message().to_owned(), ..found }.with_advice(advice);

@@ -1,14 +1,14 @@
-//! What to write in the place of a backend or platform that there is not.
+//! Advice for a backend or platform that does not exist.
 
 use galatea_types::suggest;
 
 use crate::backend_table::{ENSEMBLE_PLATFORM, MODEL_FILES};
 
-/// For a configuration that names neither backend nor platform.
+/// Advice for a configuration that names neither backend nor platform.
 pub(crate) const NAME_A_BACKEND: &str = "write `backend: \"onnxruntime\"` for a model.onnx, `backend: \"pytorch\"` for a \
      model.pt or `backend: \"python\"` for a model.py; a file of one of these names in the version folder says it too";
 
-/// Other names of backends that there are.
+/// Other names of existing backends.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("onnxruntime", "onnx ort onnxrt onnx_runtime onnx-runtime onnxruntime_onnx onnxruntime_gpu"),
     ("pytorch", "torch libtorch pytorch_libtorch torchscript torch_script pt torch_aoti"),
@@ -19,13 +19,13 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("python", "py python3 python_backend"),
 ];
 
-/// For engines of TensorRT, whatever file or name says that one is meant.
+/// Advice for TensorRT engines, whichever file or name shows that one is meant.
 pub const TENSORRT_ENGINE: &str = "an engine (model.plan) runs on the kind of GPU and with the TensorRT that it was built \
      for, in a library made for Triton, and such libraries are not loaded yet. Serve the ONNX model that it was built from \
      with `backend: \"onnxruntime\"`: on the CPU, or on a GPU with TensorRT by `optimization { execution_accelerators { \
      gpu_execution_accelerator [ { name: \"tensorrt\" } ] } }`";
 
-/// Backends of Triton that Galatea does not have, and what does their work here.
+/// Backends of Triton that Galatea does not have, each with its replacement here.
 const ELSEWHERE: &[(&[&str], &str, &str)] = &[
     (&["tensorrt", "tensorrt_plan", "trt", "plan"], "tensorrt", TENSORRT_ENGINE),
     (
@@ -57,7 +57,7 @@ const ELSEWHERE: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-/// What to do about a backend that there is not. `known`: those there are.
+/// Returns advice for a backend that does not exist. `known` are the existing backends.
 ///
 /// ```
 /// use galatea_config::backend_advice;
@@ -75,7 +75,7 @@ pub fn backend_advice<'a>(backend: &str, known: impl IntoIterator<Item = &'a str
     }
 }
 
-/// For backends that are known by another name, or to be no part of this server.
+/// Returns advice for backends with another name here, and for those that are no part of this server.
 pub(crate) fn backend_of(backend: &str) -> Option<String> {
     let name = backend.to_ascii_lowercase();
     if name == ENSEMBLE_PLATFORM {
@@ -95,7 +95,7 @@ fn has_word(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|known| known == word)
 }
 
-/// What to do about a platform that there is not.
+/// Returns advice for a platform that does not exist.
 pub(crate) fn platform_advice(platform: &str) -> String {
     let name = platform.to_ascii_lowercase();
     let is_other = |(right, others): &&(&str, &str)| *right == name || has_word(others, &name);

@@ -1,17 +1,17 @@
-//! Which backend runs which model file or platform.
+//! The table of model files and platforms with their backends.
 
-/// A model file a backend finds by its name.
+/// A model file that a backend finds by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFile {
-    /// E.g. `model.onnx`, inside a version folder.
+    /// The name inside a version folder, e.g. `model.onnx`.
     pub filename: &'static str,
     /// The backend that runs it.
     pub backend: &'static str,
-    /// Empty for backends that go without.
+    /// The platform; empty for backends without one.
     pub platform: &'static str,
 }
 
-/// In the order they are looked for in a version folder.
+/// The model files, in the order in which a version folder is searched for them.
 pub const MODEL_FILES: [ModelFile; 8] = [
     ModelFile::new("model.graphdef", "tensorflow", "tensorflow_graphdef"),
     ModelFile::new("model.savedmodel", "tensorflow", "tensorflow_savedmodel"),
@@ -37,7 +37,7 @@ impl ModelFile {
     }
 }
 
-/// The backend of a `platform`, e.g. `onnxruntime` of `onnxruntime_onnx`.
+/// Returns the backend of a `platform`, e.g. `onnxruntime` of `onnxruntime_onnx`.
 pub fn backend_for_platform(platform: &str) -> Option<&'static str> {
     model_file_for_platform(platform).map(|f| f.backend)
 }
@@ -46,7 +46,7 @@ pub(crate) fn model_file_for_platform(platform: &str) -> Option<&'static ModelFi
     MODEL_FILES.iter().find(|f| f.has_platform(platform))
 }
 
-/// The platforms of a backend.
+/// Returns the platforms of a backend.
 pub(crate) fn platforms_of(backend: &str) -> impl Iterator<Item = &'static str> {
     let of_backend = MODEL_FILES.iter().filter(move |f| f.backend == backend);
     of_backend.map(|f| f.platform).filter(|platform| !platform.is_empty())

@@ -10,7 +10,7 @@ use galatea_types::DataType;
 
 use crate::{FieldPath, RawModelConfig, RepositoryAgent};
 
-/// A configuration as it is written, without defaults and unchecked: any part may be missing or wrong.
+/// A configuration as written, without defaults and unchecked: any part may be missing or wrong.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfigDraft(RawModelConfig);
 
@@ -21,9 +21,9 @@ pub struct TensorDraft {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 is any size.
+    /// The dimensions without the batch dimension; -1 is any size.
     pub dims: Vec<i64>,
-    /// The dimensions that the model wants, where `dims` cannot express them.
+    /// The dimensions that the model needs, when `dims` cannot express them.
     pub reshape: Option<Vec<i64>>,
 }
 
@@ -34,37 +34,37 @@ impl From<RawModelConfig> for ConfigDraft {
 }
 
 impl ConfigDraft {
-    /// The message, as far as it is completed.
+    /// Returns the message, with the parts that are completed so far.
     pub fn raw(&self) -> &RawModelConfig {
         &self.0
     }
 
-    /// The message, as far as it is completed.
+    /// Returns the message, with the parts that are completed so far.
     pub fn into_raw(self) -> RawModelConfig {
         self.0
     }
 
-    /// The name of the model.
+    /// Returns the name of the model.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Takes another name: that of the model's repository.
+    /// Sets the name that the model has in its repository.
     pub fn set_name(&mut self, name: &str) {
         name.clone_into(&mut self.0.name);
     }
 
-    /// The file or folder of the model inside a version folder.
+    /// Returns the file or folder of the model inside a version folder.
     pub fn default_model_filename(&self) -> &str {
         &self.0.default_model_filename
     }
 
-    /// Settings for the backend.
+    /// Returns the settings for the backend.
     pub fn parameters(&self) -> BTreeMap<String, String> {
         parameters(&self.0)
     }
 
-    /// The most items of a batch; negative where the configuration is wrong.
+    /// Returns the most items of a batch; negative when the configuration is wrong.
     pub fn max_batch_size(&self) -> i32 {
         self.0.max_batch_size
     }
@@ -74,22 +74,22 @@ impl ConfigDraft {
         self.0.max_batch_size = items;
     }
 
-    /// Whether it lists inputs.
+    /// Returns whether it lists inputs.
     pub fn has_inputs(&self) -> bool {
         !self.0.input.is_empty() || !self.0.batch_input.is_empty()
     }
 
-    /// Whether it lists outputs.
+    /// Returns whether it lists outputs.
     pub fn has_outputs(&self) -> bool {
         !self.0.output.is_empty()
     }
 
-    /// Libraries of the operators that the model needs beyond those of its runtime.
+    /// Returns the libraries of operators that the model needs beside those of its runtime.
     pub fn operator_libraries(&self) -> &[String] {
         self.0.model_operations.as_ref().map_or(&[], |o| &o.op_library_filename)
     }
 
-    /// Adds an input after those there are.
+    /// Adds an input after the existing ones.
     pub fn add_input(&mut self, tensor: TensorDraft) {
         let data_type = tensor.data_type();
         let TensorDraft { name, dims, reshape, .. } = tensor;
@@ -97,7 +97,7 @@ impl ConfigDraft {
         self.0.input.push(ModelInput { name, data_type, dims, reshape, ..Default::default() });
     }
 
-    /// Adds an output after those there are.
+    /// Adds an output after the existing ones.
     pub fn add_output(&mut self, tensor: TensorDraft) {
         let data_type = tensor.data_type();
         let TensorDraft { name, dims, reshape, .. } = tensor;
@@ -111,8 +111,8 @@ impl ConfigDraft {
         self.0.scheduling_choice.get_or_insert_with(choice);
     }
 
-    /// Takes from `completed` what a model's own code may complete: batch size, tensors, whether it is
-    /// decoupled, and the dynamic batcher where none is chosen. All else stays as it is written.
+    /// Takes from `completed` the parts that a model's own code may complete: batch size, tensors, decoupled mode, and the
+    /// dynamic batcher if no scheduler is chosen. All other parts stay as written.
     pub fn complete_with(&mut self, completed: ConfigDraft) {
         let (this, completed) = (&mut self.0, completed.0);
         this.max_batch_size = completed.max_batch_size;
@@ -135,7 +135,7 @@ impl ConfigDraft {
         }
     }
 
-    /// The agents that the model's files go through before they are loaded.
+    /// Returns the agents that process the model's files before the load.
     pub fn repository_agents(&self) -> Vec<RepositoryAgent> {
         let agents = self.0.model_repository_agents.iter().flat_map(|a| &a.agents);
         let agent =
@@ -143,12 +143,12 @@ impl ConfigDraft {
         agents.map(agent).collect()
     }
 
-    /// The models that the steps of an ensemble name; empty for every other model.
+    /// Returns the models that the steps of an ensemble name; empty for every other model.
     pub fn step_models(&self) -> BTreeSet<String> {
         self.steps().map(str::to_owned).collect()
     }
 
-    /// The field of an ensemble's first step that names a model.
+    /// Returns the field of an ensemble's first step that names a model.
     pub fn step_field(&self, model: &str) -> Option<FieldPath> {
         let index = self.steps().position(|name| name == model)?;
         Some(FieldPath::from("ensemble_scheduling.step").index(index).field("model_name"))
@@ -168,10 +168,10 @@ pub(crate) fn parameters(raw: &RawModelConfig) -> BTreeMap<String, String> {
 }
 
 impl TensorDraft {
-    /// Of the dimensions that a model declares, the batch among them where it `has_batching`.
+    /// Makes a tensor from the dimensions that a model declares. With `has_batching`, the first one is the batch.
     ///
-    /// A configuration cannot express "no dimension": it states `[1]`, and with a batch dimension before it a reshape that
-    /// removes the `[1]` again.
+    /// A configuration cannot express "no dimension". It states `[1]` instead, and with a batch dimension before it a reshape
+    /// that removes the `[1]` again.
     pub fn of_model(name: &str, data_type: DataType, dims: &[i64], has_batching: bool) -> Self {
         let dims = dims.get(usize::from(has_batching)..).unwrap_or_default();
         let (dims, reshape) = match dims {

@@ -13,24 +13,24 @@ pub enum Step {
     Named(String),
 }
 
-/// Which part of a configuration something is about, from the outermost part inwards.
+/// The path to a part of a configuration, from the outermost part inwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldPath(Vec<Step>);
 
 impl FieldPath {
-    /// A field inside of this part.
+    /// Appends a field of this part.
     #[must_use]
     pub fn field(self, name: &'static str) -> Self {
         self.step(Step::Field(name))
     }
 
-    /// An element of this list.
+    /// Appends an element of this list.
     #[must_use]
     pub fn index(self, index: usize) -> Self {
         self.step(Step::Index(index))
     }
 
-    /// An element of this map or list, by its key or name.
+    /// Appends an element of this map or list, by its key or name.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         self.step(Step::Named(name.into()))
@@ -41,25 +41,25 @@ impl FieldPath {
         self
     }
 
-    /// `self`, and from there `inner`.
+    /// Returns `self` followed by `inner`.
     #[must_use]
     pub fn join(mut self, inner: FieldPath) -> Self {
         self.0.extend(inner.0);
         self
     }
 
-    /// Whether it is the whole configuration.
+    /// Returns whether it is the whole configuration.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Its steps, from the outermost inwards.
+    /// Returns its steps, from the outermost inwards.
     pub fn steps(&self) -> &[Step] {
         &self.0
     }
 }
 
-/// The path of fields without lists in between, divided by points: `version_policy.latest`.
+/// Makes a path of fields without lists in between, separated by points: `version_policy.latest`.
 impl From<&'static str> for FieldPath {
     fn from(fields: &'static str) -> Self {
         Self(fields.split('.').filter(|name| !name.is_empty()).map(Step::Field).collect())

@@ -8,8 +8,8 @@ use galatea_proto::inference::{
 use crate::{ConfigDraft, RawModelConfig};
 
 impl ConfigDraft {
-    /// The files of the model that the configuration names, each with the field that does: labels, data, the model
-    /// itself. Relative to the model's folder or one inside of it.
+    /// Returns the model's files that the configuration names, each with its field: labels, data, the model itself. Paths are
+    /// relative to the model's folder or a folder inside it.
     pub fn files(&self) -> Vec<(&'static str, &str)> {
         let raw = self.raw();
         let mut files = vec![("default_model_filename", raw.default_model_filename.as_str())];
@@ -21,8 +21,8 @@ impl ConfigDraft {
         files
     }
 
-    /// What may name files anywhere on the machine: libraries of operators, and settings of the backend, of which
-    /// only the backend knows which are paths.
+    /// Returns values that may be paths anywhere on the machine: libraries of operators, and settings of the backend. Only the
+    /// backend knows which settings are paths.
     pub fn host_paths(&self) -> Vec<String> {
         let raw = self.raw();
         let libraries = raw.model_operations.iter().flat_map(|o| o.op_library_filename.clone());

@@ -1,14 +1,14 @@
-//! `config.pbtxt` as written, and as checked.
+//! Reads and checks `config.pbtxt`.
 //!
-//! Two stages: [`RawModelConfig`] is the protobuf message exactly as the file (or a JSON override) gives it,
-//! kept for echoing over the wire; [`ModelConfig`] is what the server works with, in which wrong states
-//! cannot be held. Nothing here walks a file system.
+//! Two stages: [`RawModelConfig`] is the protobuf message exactly as the file (or a JSON override) gives it, kept to be returned
+//! to clients. [`ModelConfig`] is the form that the server uses, which cannot hold wrong states. Nothing here walks a file
+//! system.
 //!
 //! A configuration is made in four steps:
 //! 1. [`parse_text`] (a file) or [`parse_json`] (an override) gives the raw message;
-//! 2. [`resolve_backend`] finds out which backend runs it, which may then complete the [`ConfigDraft`];
+//! 2. [`resolve_backend`] finds the backend, which may then complete the [`ConfigDraft`];
 //! 3. [`normalize`] fills in the defaults;
-//! 4. [`ModelConfig::check`] refuses what cannot work and gives the checked form.
+//! 4. [`ModelConfig::check`] refuses a configuration that cannot work and returns the checked form.
 
 #![warn(missing_docs)]
 

@@ -1,13 +1,13 @@
-//! Configurations that are the same but for their instance groups, which can change while a model runs.
+//! Configurations that differ only in their instance groups, which can change while a model runs.
 
 use crate::RawModelConfig;
 
-/// Whether the two differ in their instance groups at most.
+/// Returns whether the two differ at most in their instance groups.
 pub fn differ_in_instances_only(one: &RawModelConfig, other: &RawModelConfig) -> bool {
     with_instances_of(one, other) == *other
 }
 
-/// `config` with the instance groups of `other`.
+/// Returns `config` with the instance groups of `other`.
 pub fn with_instances_of(config: &RawModelConfig, other: &RawModelConfig) -> RawModelConfig {
     RawModelConfig { instance_group: other.instance_group.clone(), ..config.clone() }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use prost_reflect::{DescriptorPool, Kind, MessageDescriptor, Value};
 
-/// Descriptor of `inference.ModelConfig`; `None` only when the crate was built with broken descriptors.
+/// Returns the descriptor of `inference.ModelConfig`; `None` only when the crate was built with broken descriptors.
 pub(crate) fn model_config() -> Option<MessageDescriptor> {
     static DESCRIPTOR: LazyLock<Option<MessageDescriptor>> = LazyLock::new(|| {
         let pool = DescriptorPool::decode(galatea_proto::FILE_DESCRIPTOR_SET).ok()?;
@@ -13,7 +13,7 @@ pub(crate) fn model_config() -> Option<MessageDescriptor> {
     DESCRIPTOR.clone()
 }
 
-/// A number as the value of a field of this kind; `None` where it is out of range.
+/// Converts a number to the value of a field of this kind; `None` when it is out of range.
 pub(crate) fn integer(kind: &Kind, number: i128) -> Option<Value> {
     let value = match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => number.try_into().map(Value::I32),
@@ -25,7 +25,7 @@ pub(crate) fn integer(kind: &Kind, number: i128) -> Option<Value> {
     value.ok()
 }
 
-/// Reads the description now, which takes some milliseconds: otherwise the first configuration has to wait for it.
+/// Reads the description now, which takes some milliseconds; otherwise the first configuration waits for it.
 pub fn prepare() {
     let _ = model_config();
 }
@@ -33,11 +33,11 @@ pub fn prepare() {
 /// Most bytes of a configuration; one of a thousand tensors has about 0.1 MiB.
 pub(crate) const MAX_SOURCE_SIZE: usize = 4 << 20;
 
-/// Most members of all lists and maps of a configuration together. A short text could have millions of them, each of
-/// which costs memory many times its text.
+/// Most members of all lists and maps of a configuration together. A short text could have millions of them, and each costs many
+/// times its text in memory.
 pub(crate) const MAX_ELEMENTS: usize = 1 << 16;
 
-/// The error of callers when [`model_config`] is `None`.
+/// The error message for a [`model_config`] of `None`.
 pub(crate) const BROKEN: &str = "the built-in description of ModelConfig cannot be read";
 
 #[cfg(test)]

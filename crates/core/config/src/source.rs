@@ -1,4 +1,4 @@
-//! What a configuration was read from, and where in it a mistake is that was found later.
+//! The source of a configuration, and the places of mistakes found later.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use galatea_types::{Error, Result};
 
 use crate::{Diagnostic, FieldPath, Place, RawModelConfig, json, parse_json, parse_text, text};
 
-/// What a configuration was read from: the text of a file, JSON of a load request, or nothing.
+/// The source of a configuration: the text of a file, JSON of a load request, or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSource {
-    /// As people know it, e.g. `m/config.pbtxt`.
+    /// The file as people know it, e.g. `m/config.pbtxt`.
     file: String,
-    form: Form,
+    form: ConfigForm,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Form {
+enum ConfigForm {
     /// The model has no configuration of its own.
     #[default]
     None,
@@ -24,70 +24,69 @@ enum Form {
 }
 
 impl ConfigSource {
-    /// The text of a `config.pbtxt`. `file`: how people know it, which clients may read.
+    /// Makes a source from the text of a `config.pbtxt`. `file` is its name for people; clients may read it.
     pub fn text(file: impl Into<String>, source: impl Into<Arc<str>>) -> Self {
-        Self { file: file.into(), form: Form::Text(source.into()) }
+        Self { file: file.into(), form: ConfigForm::Text(source.into()) }
     }
 
-    /// The JSON of a load request.
+    /// Makes a source from the JSON of a load request.
     pub fn json(source: impl Into<Arc<str>>) -> Self {
-        Self { file: "config".to_owned(), form: Form::Json(source.into()) }
+        Self { file: "config".to_owned(), form: ConfigForm::Json(source.into()) }
     }
 
-    /// Whether this stands in it. What does is known to everybody who may read the configuration.
+    /// Returns whether the source contains `text`. Everybody who may read the configuration knows its content.
     pub fn says(&self, text: &str) -> bool {
         match &self.form {
-            Form::None => false,
-            Form::Text(source) | Form::Json(source) => source.contains(text),
+            ConfigForm::None => false,
+            ConfigForm::Text(source) | ConfigForm::Json(source) => source.contains(text),
         }
     }
 
-    /// The message that it holds; that of an empty text where there is nothing.
+    /// Parses the message; an empty source gives that of an empty text.
     ///
     /// # Errors
-    /// What is wrong with the text, with a [`Diagnostic`] as its source.
+    /// The mistake in the text, with a [`Diagnostic`] as its source.
     pub fn parse(&self) -> Result<RawModelConfig> {
         match &self.form {
-            Form::None => Ok(RawModelConfig::default()),
-            Form::Json(source) => parse_json(source),
-            Form::Text(source) => parse_text(source).map_err(|error| {
+            ConfigForm::None => Ok(RawModelConfig::default()),
+            ConfigForm::Json(source) => parse_json(source),
+            ConfigForm::Text(source) => parse_text(source).map_err(|error| {
                 let found = error.into_diagnostic(self.file.as_str(), source);
                 found.into_error(galatea_types::Code::InvalidArg)
             }),
         }
     }
 
-    /// Everything that is wrong with the text of a file, as far as it can be read on behind a mistake; nothing where it can
-    /// be parsed.
+    /// Returns all mistakes in the text of a file that reading past a mistake can find. Empty when the text can be parsed.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         match &self.form {
-            Form::None | Form::Json(_) => Vec::new(),
-            Form::Text(source) => text::mistakes(source)
+            ConfigForm::None | ConfigForm::Json(_) => Vec::new(),
+            ConfigForm::Text(source) => text::mistakes(source)
                 .into_iter()
                 .map(|mistake| mistake.into_diagnostic(self.file.as_str(), source))
                 .collect(),
         }
     }
 
-    /// Where a field stands, or the closest part around it; the file where it has neither.
+    /// Returns the place of a field, or of the closest part around it; else the file.
     pub fn place(&self, field: &FieldPath) -> Option<Place> {
         self.places()(field)
     }
 
-    /// The same for several fields: a text is read once for all of them.
+    /// Returns a function that finds places. It reads the text once for several fields.
     fn places(&self) -> impl Fn(&FieldPath) -> Option<Place> + '_ {
         let file = self.file.as_str();
         let places = match &self.form {
-            Form::Text(source) => text::find_places(source),
-            Form::None | Form::Json(_) => None,
+            ConfigForm::Text(source) => text::find_places(source),
+            ConfigForm::None | ConfigForm::Json(_) => None,
         };
         move |field| match &self.form {
-            Form::None => None,
-            Form::Json(source) => {
+            ConfigForm::None => None,
+            ConfigForm::Json(source) => {
                 let pointer = json::pointer(source, field);
                 Some(Place::file(pointer.map_or(file.to_owned(), |p| format!("{file}#{p}"))))
             }
-            Form::Text(source) => {
+            ConfigForm::Text(source) => {
                 Some(match places.as_ref().and_then(|places| places.find(field)) {
                     Some(position) => Place::in_text(file, source, position),
                     None => Place::file(file),
@@ -96,8 +95,8 @@ impl ConfigSource {
         }
     }
 
-    /// The same error, with the place and the advice of its [`Diagnostic`] behind the text. One that has said its place
-    /// already, or that is not about the configuration, stays as it is.
+    /// Adds the place and the advice of its [`Diagnostic`] behind the text. An error with a place, or one that is not about the
+    /// configuration, stays as it is.
     pub fn locate(&self, error: Error) -> Error {
         let Some(found) = Diagnostic::of(&error) else { return error };
         if found.place.is_some() {
@@ -107,7 +106,7 @@ impl ConfigSource {
         Error::new(error.code(), format!("{error}{}", found.appendix())).with_source(found)
     }
 
-    /// The same finding with its place.
+    /// Adds the place to the finding.
     pub fn locate_diagnostic(&self, mut found: Diagnostic) -> Diagnostic {
         if found.place.is_none() {
             found.place = self.place(&found.field);
@@ -115,7 +114,7 @@ impl ConfigSource {
         text::with_placeholder(found)
     }
 
-    /// The same findings with their places.
+    /// Adds the places to the findings.
     pub fn locate_all(&self, mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let unplaced: Vec<_> = found.iter_mut().filter(|found| found.place.is_none()).collect();
         if !unplaced.is_empty() {

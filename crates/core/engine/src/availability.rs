@@ -1,5 +1,5 @@
-//! Where the server is between its start and its exit, as far as clients see it: whether it is ready in principle, and
-//! whether their requests wait for the end of the start.
+//! The stage of the server between its start and its exit, as clients see it: its readiness, and if requests wait for the
+//! end of the start.
 
 use std::{
     pin::pin,
@@ -9,16 +9,16 @@ use std::{
 use galatea_telemetry::{families::REQUESTS_REFUSED, metrics::Figures};
 use tokio::sync::Notify;
 
-/// Most requests that wait for the end of the start. What comes beyond them is refused at once.
+/// The largest number of requests that wait for the end of the start. More are refused at once.
 const MAX_WAITING: usize = 1024;
 
 const SERVING: u8 = 0;
-/// Models are being loaded for the first time: clients are listened to already.
+/// Models are being loaded for the first time; front ends already listen.
 const STARTING: u8 = 1;
-/// Everything is served, but no new clients are wanted.
+/// Requests are served, but no new clients are wanted.
 const LEAVING: u8 = 2;
 
-/// Where the server is between its start and its exit.
+/// The stage of the server between its start and its exit.
 #[derive(Default)]
 pub struct Availability {
     stage: AtomicU8,
@@ -29,21 +29,21 @@ pub struct Availability {
 }
 
 impl Availability {
-    /// From now on the server is live and not ready, and requests wait in [`Availability::started`]: for front ends that
-    /// listen while models are loaded for the first time.
+    /// Makes the server live but not ready. Requests wait in [`Availability::started`]. For front ends that listen while models
+    /// are loaded for the first time.
     pub fn begin_start(&self) {
         self.stage.store(STARTING, Ordering::SeqCst);
     }
 
-    /// The end of what [`Availability::begin_start`] began: requests that wait go on.
+    /// Ends the stage of [`Availability::begin_start`]: waiting requests continue.
     pub fn finish_start(&self) {
         let (starting, serving) = (STARTING, SERVING);
-        // Of a server that is leaving already nothing changes.
+        // A server that is already leaving keeps that stage.
         let _ = self.stage.compare_exchange(starting, serving, Ordering::SeqCst, Ordering::SeqCst);
         self.start_is_over.notify_waiters();
     }
 
-    /// From now on the server is not ready, so that nobody sends new clients to it; it serves as before.
+    /// Makes the server not ready, so that no new clients are sent to it. It serves requests as before.
     pub fn begin_leaving(&self) {
         self.stage.store(LEAVING, Ordering::SeqCst);
         self.start_is_over.notify_waiters();
@@ -53,7 +53,7 @@ impl Availability {
         self.stage.load(Ordering::Acquire) == SERVING
     }
 
-    /// Whether the server is about to exit and serves until then.
+    /// Returns true if the server will exit and serves requests until then.
     pub fn is_leaving(&self) -> bool {
         self.stage.load(Ordering::Acquire) == LEAVING
     }
@@ -69,13 +69,13 @@ impl Availability {
         figures.set_labelled(&REQUESTS_REFUSED, "exiting", count(&self.refused_at_exit));
     }
 
-    /// Whether models are being loaded for the first time.
+    /// Returns true if models are being loaded for the first time.
     pub fn is_starting(&self) -> bool {
         self.stage.load(Ordering::Acquire) == STARTING
     }
 
-    /// Waits for the end of the start. Front ends ask before they answer anything but health checks. False at once where
-    /// too many requests do so already: this one is to be refused.
+    /// Waits for the end of the start. Front ends call this before they answer anything but health checks. Returns false at
+    /// once if too many requests already wait; then this one must be refused.
     pub async fn started(&self) -> bool {
         if !self.is_starting() {
             return true;
@@ -88,7 +88,7 @@ impl Availability {
         while self.is_starting() {
             let mut over = pin!(self.start_is_over.notified());
             over.as_mut().enable();
-            // Looked at again: it may have ended before this waiter was known.
+            // Checked again, because the start may have ended before this waiter was registered.
             if self.is_starting() {
                 over.await;
             }
@@ -97,7 +97,7 @@ impl Availability {
     }
 }
 
-/// Counted until it is dropped, also with a request whose client went away.
+/// A waiting request, counted until it is dropped, which also happens when its client disconnects.
 struct Waiter<'a>(&'a AtomicUsize);
 
 impl<'a> Waiter<'a> {

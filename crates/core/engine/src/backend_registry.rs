@@ -1,26 +1,26 @@
-//! Which backends there are, and how each is opened.
+//! The registry of backends, and the way each is opened.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use galatea_backend::{Backend, Inspector};
 use galatea_types::Result;
 
-type Open<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
-type Search<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
+type OpenFn<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
+type SearchFn<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
 
-/// The backends the program offers, each opened when the first model needs it.
+/// The backends of the program. Each is opened when the first model needs it.
 pub type BackendRegistry = Registry<dyn Backend>;
 
-/// What inspects the files of models, by the names of their backends.
+/// The inspectors of model files, by the names of their backends.
 pub type InspectorRegistry = Registry<dyn Inspector>;
 
-/// What there is for each backend, by its name; made when it is first needed.
+/// A value for each backend, by its name, created when it is first needed.
 pub struct Registry<T: ?Sized> {
-    known: BTreeMap<String, Open<T>>,
-    /// Asked last, and not named to users.
-    unlisted: BTreeMap<String, Open<T>>,
-    /// Asked for names that are not known.
-    search: Option<Search<T>>,
+    known: BTreeMap<String, OpenFn<T>>,
+    /// Searched last, and not named to users.
+    unlisted: BTreeMap<String, OpenFn<T>>,
+    /// Called for names that are not registered.
+    search: Option<SearchFn<T>>,
     /// Inspectors of models whose backends take long to open.
     inspectors: BTreeMap<String, Arc<dyn Inspector>>,
 }
@@ -37,7 +37,7 @@ impl<T: ?Sized> Default for Registry<T> {
 }
 
 impl<T: ?Sized> Registry<T> {
-    /// Adds a backend: `open` runs when the first model needs it, and again after a failure.
+    /// Adds a backend. `open` runs when the first model needs it, and again after a failure.
     pub fn register(
         &mut self,
         name: impl Into<String>,
@@ -46,8 +46,8 @@ impl<T: ?Sized> Registry<T> {
         self.known.insert(name.into(), Box::new(open));
     }
 
-    /// Adds a backend that gives way to one of its name that the search finds, and that no message names to users: for
-    /// tests.
+    /// Adds a backend for tests. No message names it to users, and a backend of the same name that the search finds comes
+    /// first.
     pub fn register_unlisted(
         &mut self,
         name: impl Into<String>,
@@ -56,7 +56,7 @@ impl<T: ?Sized> Registry<T> {
         self.unlisted.insert(name.into(), Box::new(open));
     }
 
-    /// How a backend that is not registered is found, e.g. in a folder of backends. `None`: it is not.
+    /// Sets the search for backends that are not registered, e.g. in a folder. It returns `None` if there is none.
     pub fn search(
         &mut self,
         search: impl Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync + 'static,
@@ -64,8 +64,8 @@ impl<T: ?Sized> Registry<T> {
         self.search = Some(Box::new(search));
     }
 
-    /// Has models of a backend checked by `inspector` before the backend is opened: for one that takes minutes to open,
-    /// and that completes no configuration.
+    /// Lets `inspector` check models of a backend before the backend is opened. For backends that take minutes to open and
+    /// complete no configuration.
     pub fn inspect_first(&mut self, name: impl Into<String>, inspector: Arc<dyn Inspector>) {
         self.inspectors.insert(name.into(), inspector);
     }

@@ -1,24 +1,24 @@
-//! What `--backend-config` sets, by backend.
+//! Settings from `--backend-config`, by backend.
 
 use std::collections::BTreeMap;
 
-/// Settings of backends: those of one backend come before those that hold for all.
+/// Settings of backends. Those of one backend override those for all.
 #[derive(Clone, Debug, Default)]
 pub struct BackendSettings(BTreeMap<String, BTreeMap<String, String>>);
 
 impl BackendSettings {
-    /// Sets one value; the last one set counts. `backend`: its name, empty for all backends.
+    /// Sets one value; the last call counts. `backend` is its name, or empty for all backends.
     pub fn set(&mut self, backend: &str, key: &str, value: &str) {
         let settings = self.0.entry(backend.to_owned()).or_default();
         settings.insert(key.to_owned(), value.to_owned());
     }
 
-    /// The settings of one backend: those for all backends, overlaid with its own.
+    /// Returns the settings of one backend: those for all backends, overlaid with its own.
     pub fn of(&self, backend: &str) -> BTreeMap<String, String> {
         self.overlaid(&[backend])
     }
 
-    /// The settings of a backend that is built on others: those for all backends, overlaid with those of each of
+    /// Returns the settings of a backend that is built on others: those for all backends, overlaid with those of each of
     /// `backends` in turn.
     pub fn overlaid(&self, backends: &[&str]) -> BTreeMap<String, String> {
         let mut settings = BTreeMap::new();

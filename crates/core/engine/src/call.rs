@@ -1,9 +1,8 @@
-//! The one way of a client's request to its model, whatever protocol it came by.
+//! The path of a client's request to its model, the same for every protocol.
 //!
-//! A front end translates bytes; everything else that happens to an inference call happens here, in this order, each step
-//! a type of its own:
+//! A front end translates bytes. All other work on an inference call is done here, in this order, each step in its type:
 //!
-//! 1. [`FoundModel`]: the sender may ask the model, and the model is there.
+//! 1. [`FoundModel`]: the sender may use the model, and the model exists.
 //! 2. [`InferCall`]: the sender's limits and the memory budget have room for the request.
 //! 3. [`DecodedCall`]: the front end has decoded the request for the model; its forwarded headers are parameters. Now a
 //!    version is chosen.
@@ -32,12 +31,11 @@ pub struct FoundModel {
 }
 
 impl FoundModel {
-    /// Finds a model that `sender` may ask, in the version that it asks for, which may be malformed, or the highest one.
-    /// A sender that may not ask the model is refused before the model is looked for: no answer tells whether it is
-    /// there.
+    /// Finds a model that `sender` may use, in the requested version, which may be malformed, or the highest one. A sender
+    /// without that right is refused before the model is looked up, so that no error reveals if the model exists.
     ///
     /// # Errors
-    /// The sender may not ask it, the version is malformed, or those of [`Engine::model`].
+    /// The sender may not use it, the version is malformed, or those of [`Engine::model`].
     pub fn find(
         engine: &Engine,
         name: &str,
@@ -58,7 +56,7 @@ impl FoundModel {
         self.model.config()
     }
 
-    /// Refuses, as `refusal`, a model that may respond any number of times.
+    /// Returns `refusal` as the error for a model that may respond any number of times.
     ///
     /// # Errors
     /// `Unsupported` for a decoupled model.
@@ -66,11 +64,11 @@ impl FoundModel {
         if self.config().is_decoupled() { Err(Error::unsupported(refusal)) } else { Ok(()) }
     }
 
-    /// Admits a request whose bytes are all there and held by `memory`: takes its share of the sender's limits, and
-    /// memory for the `decoded` bytes that decoding it is going to take.
+    /// Admits a request whose bytes have arrived and are held by `memory`: takes its share of the sender's limits, and memory
+    /// for the `decoded` bytes that decoding it needs.
     ///
     /// # Errors
-    /// The sender has as much of the server as it may, or the memory budget has no room.
+    /// The sender has reached its limits, or the memory budget has no room.
     pub fn admit<S: Sender>(
         self,
         sender: &mut S,
@@ -106,7 +104,7 @@ pub struct DecodeFor<'a> {
 }
 
 impl InferCall {
-    /// Decodes the request by `decode`, whose second result is kept for the answer.
+    /// Decodes the request with `decode`, whose second result is kept for the response.
     ///
     /// # Errors
     /// Those of `decode`.
@@ -140,12 +138,12 @@ impl<P> DecodedCall<P> {
         &self.model
     }
 
-    /// Returns the memory that the request holds, for front ends that learn by decoding how much it is.
+    /// Returns the memory that the request holds, for front ends that know its size only after decoding.
     pub fn memory(&mut self) -> &mut MemoryReservation {
         &mut self.context.memory
     }
 
-    /// Adds the headers that the operator lets through to the parameters of the request.
+    /// Adds the headers that the operator allows to the parameters of the request.
     ///
     /// # Errors
     /// Those of [`Sender::forward_headers`].
@@ -153,10 +151,10 @@ impl<P> DecodedCall<P> {
         sender.forward_headers(&mut self.request)
     }
 
-    /// Hands the request to its model, which gives its responses to the responder that `respond` makes.
+    /// Passes the request to its model, whose responses go to the responder that `respond` creates.
     ///
     /// # Errors
-    /// The model refuses the request; the responder was not used then.
+    /// The model refuses the request; then the responder was not used.
     pub fn submit(
         self,
         record: &mut impl CallRecord,
@@ -171,7 +169,7 @@ impl<P> DecodedCall<P> {
         Ok(RunningCall { model, plan, cancel: CancelOnDrop::new(cancellation) })
     }
 
-    /// Hands the request to its model, for exactly one answer.
+    /// Passes the request to its model, for exactly one response.
     ///
     /// # Errors
     /// Those of [`DecodedCall::submit`].
@@ -185,9 +183,9 @@ impl<P> DecodedCall<P> {
     }
 }
 
-/// Chooses the version that executes a request, when everything is known that a choice may depend on: the sender, the
-/// forwarded headers among the parameters, and the sequence. The only rule so far is the one by which the model was
-/// `found`: the version asked for, else the highest.
+/// Chooses the version that executes a request, once everything that a choice may depend on is known: the sender, the
+/// forwarded headers among the parameters, and the sequence. So far it is always the version of the `found` model: the
+/// one asked for, else the highest.
 fn choose_version(
     found: Arc<ServedModel>,
     _: &InferRequest,
@@ -198,7 +196,7 @@ fn choose_version(
 
 /// A call whose model has the request, with the plan by which its responses are encoded.
 ///
-/// Dropped before [`RunningCall::end`], it cancels the request: the client hung up, or its deadline passed.
+/// If it is dropped before [`RunningCall::end`], the request is cancelled: the client hung up, or its deadline passed.
 pub struct RunningCall<P> {
     model: Arc<ServedModel>,
     plan: P,
@@ -216,7 +214,7 @@ impl<P> RunningCall<P> {
         &self.plan
     }
 
-    /// Ends the call: its last response is there.
+    /// Ends the call after its last response.
     pub fn end(&mut self) {
         self.cancel.disarm();
     }
@@ -228,14 +226,14 @@ impl<P> RunningCall<P> {
     }
 }
 
-/// The answer to a call that has exactly one.
+/// The response to a call that has exactly one.
 pub struct UnaryAnswer(oneshot::Receiver<Result<InferResponse>>);
 
 impl Future for UnaryAnswer {
     type Output = Result<InferResponse>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // A responder answers also when it is dropped, so the channel never closes empty.
+        // A responder also answers when it is dropped, so the channel never closes empty.
         let answer = Pin::new(&mut self.0).poll(cx);
         answer.map(|answer| answer.unwrap_or_else(|_| Err(Error::unanswered())))
     }

@@ -1,13 +1,13 @@
-//! The end of the server: requests in flight are answered, then every model is unloaded.
+//! Ends the server: requests in flight are answered, then every model is unloaded.
 
 use std::time::{Duration, Instant};
 
 use crate::{lifecycle::Lifecycle, ready_models::ReadyModels};
 
-/// How often the log reports, during an exit, what is still waited for: as often as Triton's.
+/// The interval at which the log reports, during an exit, the models still waited for; the same as Triton's.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Takes no more requests, and waits until those in flight are answered and every model is unloaded. False when
+/// Takes no more requests, and waits until those in flight are answered and every model is unloaded. Returns false if
 /// `deadline` passes first.
 pub(crate) fn run(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) -> bool {
     models.begin_exit();
@@ -16,18 +16,18 @@ pub(crate) fn run(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant
     wait_for_unload(lifecycle, deadline)
 }
 
-/// Waits until no model has a request in flight, or `deadline` passes. New ones are taken meanwhile.
+/// Waits until no model has a request in flight, or `deadline` passes. New requests are taken meanwhile.
 pub(crate) fn drain(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) {
     log::info!("Waiting for in-flight requests to complete.");
     wait_for_requests(models, lifecycle, deadline);
 }
 
-/// Waits until no model has a request in flight: one may still make requests of its own to others, which must be
-/// there until then.
+/// Waits until no model has a request in flight. A model may still send requests to other models, which must be
+/// ready until then.
 fn wait_for_requests(models: &ReadyModels, lifecycle: &Lifecycle, deadline: Instant) {
     let clock = &lifecycle.clock;
     let mut report_at = clock.now() + REPORT_INTERVAL;
-    // Again from the start after each wait: the model waited for may have called another meanwhile.
+    // Starts again after each wait, because the model may have called another one meanwhile.
     while let Some(busy) = models.all().into_iter().find(|model| model.in_flight() > 0) {
         if !busy.scheduler.wait_until_idle(report_at.min(deadline)) && clock.now() >= deadline {
             return;

@@ -1,4 +1,4 @@
-//! The repository index: what is there, and what became of it.
+//! The repository index: the models, and the states of their versions.
 
 use crate::{
     lifecycle::{Lifecycle, READY, VersionState},
@@ -11,16 +11,15 @@ use crate::{
 pub struct IndexEntry {
     /// The model's name.
     pub name: String,
-    /// The repository it is from, where several may hold models of one name; else empty.
+    /// The model's repository, if several may have models of one name; else empty.
     pub namespace: String,
-    /// `None` for a model without versions, or one that was never loaded.
+    /// The version; `None` for a model without versions, or one that was never loaded.
     pub version: Option<i64>,
     /// READY, UNAVAILABLE, LOADING, UNLOADING or UNKNOWN.
     pub state: Option<&'static str>,
-    /// Why it is unavailable, or ready with other instances than it was to have; empty when there is no reason. May have several lines.
+    /// The reason why it is unavailable, or was not given its new instances; empty without one. May have several lines.
     pub reason: String,
-    /// Of one that failed for a line of its configuration: that line with a caret and what is wrong there, in several
-    /// lines; else empty.
+    /// The line of the configuration that made the model fail, with a caret and the mistake, in several lines; else empty.
     pub excerpt: String,
 }
 
@@ -34,7 +33,7 @@ pub(crate) fn list(
     models.extend(lifecycle.models());
     let is_wanted = |row: &IndexEntry| !ready_only || row.state == Some(READY);
     let rows = models.iter().flat_map(|id| match repository.is_ambiguous(id) {
-        // As in Triton, whatever was asked for.
+        // As in Triton, for every query.
         true => vec![ambiguous(id)],
         false => rows_of(id, lifecycle).into_iter().filter(is_wanted).collect(),
     });

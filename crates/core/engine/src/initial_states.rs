@@ -1,4 +1,4 @@
-//! What the states of a sequence begin with: zeros, or a file in the model's folder `initial_state`.
+//! The initial states of sequences: zeros, or a file in the model's folder `initial_state`.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use galatea_types::{Buffer, Code, DataType, Error, Result, Shape, Tensor};
 
 use crate::model_file::{DataFile, Part, zeroed};
 
-/// Most bytes of one state at its beginning, which all sequences share.
+/// The largest number of bytes of one initial state, which all sequences share.
 const MAX_BYTES: usize = 1 << 30;
 
 const FOLDER: &str = "initial_state";
 
-/// The first value of each state, in the order of the configuration, with a batch dimension where the model has one.
+/// Returns the initial value of each state, in the order of the configuration, with a batch dimension if the model has one.
 ///
 /// # Errors
 /// For a state that is too large, and a file that cannot be read or is too short.
@@ -25,7 +25,7 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Vec<Tensor>
 struct FirstValue<'a> {
     config: &'a ModelConfig,
     model_dir: &'a Path,
-    /// Of the state in the configuration.
+    /// The index of the state in the configuration.
     index: usize,
     state: &'a SequenceState,
 }
@@ -34,7 +34,7 @@ impl FirstValue<'_> {
     fn tensor(&self) -> Result<Tensor> {
         let dims = match &self.state.initial {
             Some(initial) => initial.dims.clone(),
-            // A size that may be any is 1 at first.
+            // A variable size is 1 at first.
             None => self.state.dims.iter().map(|&dim| dim.max(1)).collect(),
         };
         let element = self.state.data_type.byte_size().unwrap_or(size_of::<u32>());
@@ -50,7 +50,7 @@ impl FirstValue<'_> {
         Ok(Tensor::new(self.state.input.clone(), self.state.data_type, shape, data))
     }
 
-    /// The first bytes of the file; of strings all of it.
+    /// Returns the first bytes of the file, or all of it for strings.
     fn file(&self, name: &str, size: usize, dims: &Shape) -> Result<Buffer> {
         let missing = "put the file there, or write `zero_data: true` in its place";
         let model = self.config.name();
@@ -74,7 +74,7 @@ impl FirstValue<'_> {
         )
     }
 
-    /// Triton's words.
+    /// Returns the error of a file that is too short, in Triton's words.
     fn too_short(&self, file: &str, size: usize, length: u64) -> Error {
         self.wrong(
             format!(

@@ -1,4 +1,4 @@
-//! Label files: the names of an output's classes.
+//! Label files, which name the classes of an output.
 
 use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 
@@ -7,14 +7,14 @@ use galatea_config::{ModelConfig, Scheduling};
 
 use crate::{model_file::ModelFileError, repository::read_text_file};
 
-/// The labels of each output that has them, by class. An ensemble shares those of its steps.
+/// The label files of outputs. An ensemble shares those of its steps.
 pub(crate) type Labels = BTreeMap<String, Arc<LabelFile>>;
 
-/// One label per line. The text is kept whole: a file of short lines costs a small multiple of its size.
+/// One label per line. The text is kept as a whole: a file of short lines costs a small multiple of its size.
 #[derive(Debug, Default)]
 pub(crate) struct LabelFile {
     text: String,
-    /// Where each line begins, and the end of the last. Files are shorter than 4 GiB.
+    /// The start of each line, and the end of the last one. Files are shorter than 4 GiB.
     starts: Vec<u32>,
 }
 
@@ -30,7 +30,7 @@ impl LabelFile {
         Self { text, starts }
     }
 
-    /// The label of a class; an empty line is none.
+    /// Returns the label of a class; `None` for an empty line.
     pub fn get(&self, class: usize) -> Option<&str> {
         let (start, end) = (self.starts.get(class)?, self.starts.get(class.checked_add(1)?)?);
         let label = self.text.get(*start as usize..*end as usize)?.trim_end();
@@ -43,7 +43,7 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, Mod
     let mut labels = Labels::new();
     for output in config.outputs() {
         let Some(file) = &output.label_filename else { continue };
-        // Paths that lead out of the folder were refused before: this is no place to be wrong about it.
+        // Paths out of the folder were refused before; this is a second check.
         let inside = relative_inside(file).ok_or(io::ErrorKind::InvalidFilename.into());
         let text = inside.and_then(|inside| read_text_file(&model_dir.join(inside)));
         let text = text.map_err(|source| ModelFileError {
@@ -57,8 +57,8 @@ pub(crate) fn read(config: &ModelConfig, model_dir: &Path) -> Result<Labels, Mod
     Ok(labels)
 }
 
-/// Gives each output of an ensemble that names no file of its own the labels of the step that makes it. `of_step`: those
-/// of the model of a step, by its number.
+/// Gives an output of an ensemble without a label file the labels of the step that makes it. `of_step` returns the labels
+/// of a step's model, by the step's number.
 pub(crate) fn inherit<'a>(
     labels: &mut Labels,
     config: &ModelConfig,

@@ -1,10 +1,10 @@
-//! Model repository, life cycle of models, and what lies between a request and its scheduler.
+//! Model repository, life cycle of models, and the path of a request to its scheduler.
 //!
-//! [`Engine`] is what front ends talk to: it looks ready models up and reports on them. Behind it the manager
-//! loads and unloads models, from the repository's roots with the registered backends; the two meet in the table
-//! of ready models only.
+//! [`Engine`] is the interface for front ends: it looks up ready models and reports on them. Behind it, the manager loads
+//! models from the repository's roots with the registered backends, and unloads them. The two share only the table
+//! of ready models.
 //!
-//! No HTTP, no gRPC, no concrete backend is known here.
+//! This crate knows no HTTP, no gRPC and no concrete backend.
 
 #![warn(missing_docs)]
 
@@ -44,7 +44,7 @@ pub use backend_registry::{BackendRegistry, InspectorRegistry, Registry};
 pub use backend_settings::BackendSettings;
 pub use control::Control;
 pub use engine::Engine;
-pub use galatea_scheduler::{ExecutionRules, Hold, RateLimiter, ResourceSupply};
+pub use galatea_scheduler::{ExecutionRules, RateLimiter, ResourceSupply, TestHold};
 pub use index::IndexEntry;
 pub use inspect::{Finding, Inspection, complete, inspect};
 pub use manager::PollOutcome;

@@ -1,4 +1,4 @@
-//! Files of a model that its configuration names: reading them, and what is told of those that cannot be read.
+//! Reads files of a model that its configuration names, and makes the errors of unreadable ones.
 
 use std::{
     io::{self, Read},
@@ -15,28 +15,28 @@ use crate::repository::{system_words, text_file_advice};
 pub(crate) struct DataFile<'a> {
     pub model: &'a str,
     pub model_dir: &'a Path,
-    /// The folder of the model in which such files are.
+    /// The folder of the model that has such files.
     pub folder: &'static str,
-    /// From there, as the configuration has it.
+    /// The path in that folder, as the configuration writes it.
     pub name: &'a str,
-    /// What to do where there is none.
+    /// Advice if the file is missing.
     pub missing: &'static str,
 }
 
-/// The bytes of a file that are wanted.
+/// The bytes of a file to read.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
-    /// So many that it begins with.
+    /// This many first bytes.
     First(usize),
-    /// All, unless there are more.
+    /// All bytes, unless there are more than this.
     AllUpTo(usize),
 }
 
 impl DataFile<'_> {
-    /// Reads a part of it, if it is a regular file of the model's folder. Where it is too short or too long for that: its
+    /// Reads a part of it, if it is a regular file in the model's folder. If it is too short or too long for that, returns its
     /// length.
     pub fn read(&self, part: Part) -> Result<Result<Buffer, u64>, ModelFileError> {
-        // Paths that lead out of the folder were refused before: this is no place to be wrong about it.
+        // Paths out of the folder were refused before; this is a second check.
         let inside = relative_inside(self.name).ok_or(io::ErrorKind::InvalidFilename.into());
         let opened = inside.and_then(|path| {
             galatea_regular_files::open(&self.model_dir.join(self.folder).join(path))
@@ -61,21 +61,21 @@ impl DataFile<'_> {
     }
 }
 
-/// A block of so many bytes, all 0.
+/// Returns a block of `size` bytes, all 0.
 pub(crate) fn zeroed(size: usize) -> io::Result<AlignedBlock> {
     let mut block = AlignedBlock::try_with_capacity(size)?;
     block.extend_zeroed(size);
     Ok(block)
 }
 
-/// A file that cannot be read. Triton's words, with the name of the model for its folder: clients read this.
+/// An unreadable file. The text is Triton's, with the model's name instead of its folder, because clients read it.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to open text file for read {model}/{path}: {}", system_words(source))]
 pub(crate) struct ModelFileError {
     pub model: String,
-    /// From the model's folder, as the configuration has it.
+    /// The path in the model's folder, as the configuration writes it.
     pub path: String,
-    /// What to do where there is none.
+    /// Advice if the file is missing.
     pub missing: &'static str,
     pub source: io::Error,
 }

@@ -1,14 +1,14 @@
-//! What tells models of one name apart.
+//! Distinguishes models with the same name.
 
 use std::{fmt, sync::Arc};
 
-/// A model: its name, and its namespace where several repositories may hold models of one name.
+/// A model: its name, and its namespace if several repositories may have models of one name.
 ///
-/// Clients know names only. Ordered by namespace, then name, as the index is.
+/// Clients know only names. Ordered by namespace and name, like the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ModelId {
-    /// The repository, as the user named it. Empty where names are unique in the server, and for a model whose files
-    /// came with a load request.
+    /// The repository, as the user named it. Empty if names are unique in the server, and for a model from the files of a load
+    /// request.
     pub namespace: Arc<str>,
     pub name: Arc<str>,
 }
@@ -18,18 +18,18 @@ impl ModelId {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// A model of no namespace.
+    /// Returns a model without a namespace.
     pub fn global(name: impl Into<Arc<str>>) -> Self {
         Self::new("", name)
     }
 
-    /// Another model of the same namespace.
+    /// Returns another model in the same namespace.
     pub fn sibling(&self, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: self.namespace.clone(), name: name.into() }
     }
 }
 
-/// As log and errors name it.
+/// Writes the model as log and errors name it.
 impl fmt::Display for ModelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { namespace, name } = self;

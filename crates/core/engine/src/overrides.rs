@@ -1,4 +1,4 @@
-//! What a load request may bring along in place of the repository's files.
+//! The configuration and files that a load request may send in place of the repository's.
 
 use std::{
     collections::BTreeMap,
@@ -13,30 +13,30 @@ use tempfile::TempDir;
 
 use crate::repository::FolderLease;
 
-/// What a load request may bring along in place of the repository's files.
+/// The configuration and files that a load request may send in place of the repository's.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOverrides {
     /// A model configuration as JSON.
     pub config: Option<String>,
-    /// Path relative to the model's folder, and content. The model's folder is then made of these files only, so
-    /// a configuration must come with them.
+    /// The content of files by their path in the model's folder. The folder then has only these files, so they need a
+    /// configuration with them.
     pub files: BTreeMap<String, Buffer>,
 }
 
-/// Files of one load request.
+/// The largest number of files of one load request.
 const MAX_FILES: usize = 4096;
-/// Bytes of the path of such a file.
+/// The largest number of bytes of the path of such a file.
 const MAX_PATH: usize = 1024;
-/// Folders of such a path, and the file itself.
+/// The largest number of folders in such a path, plus the file itself.
 const MAX_DEPTH: usize = 16;
 
 impl LoadOverrides {
-    /// Whether the model is loaded as the repository has it.
+    /// Returns true if the model is loaded as the repository has it.
     pub fn is_empty(&self) -> bool {
         self.config.is_none() && self.files.is_empty()
     }
 
-    /// The files as a model's folder, which is removed when the model is unloaded. `None` when there are none.
+    /// Writes the files to a model's folder, which is removed when the model is unloaded. Returns `None` without files.
     pub(crate) fn write_files(&self, folders: &OverrideFolders) -> Result<Option<FolderLease>> {
         if self.files.is_empty() {
             return Ok(None);
@@ -62,7 +62,7 @@ impl LoadOverrides {
         Ok(Some(FolderLease::new(folder)))
     }
 
-    /// The paths of the files, in their order, before anything is written.
+    /// Returns the paths of the files, in their order, checked before anything is written.
     fn checked_paths(&self) -> Result<Vec<PathBuf>> {
         let count = self.files.len();
         if count > MAX_FILES {
@@ -80,7 +80,7 @@ fn safe_relative(path: &str) -> Result<PathBuf> {
             format!("the path of a file parameter has {size} bytes, the limit is {MAX_PATH}");
         return Err(Error::invalid_arg(text));
     }
-    // As in Triton, a leading slash stands for the model's folder.
+    // As in Triton, a leading slash means the model's folder.
     let relative = path.trim_start_matches('/');
     let inside = relative_inside(relative).ok_or_else(|| {
         Error::invalid_arg(format!(
@@ -96,7 +96,7 @@ fn safe_relative(path: &str) -> Result<PathBuf> {
     }
 }
 
-/// As Triton's text has it.
+/// Returns a path as Triton's text writes it.
 fn normalized(path: &str) -> PathBuf {
     let mut normalized = PathBuf::new();
     for component in Path::new(path).components() {
@@ -110,7 +110,7 @@ fn normalized(path: &str) -> PathBuf {
     normalized
 }
 
-/// One folder in that of temporary files, with one per load request in it. Made when the first is needed.
+/// A folder for temporary files, with a folder for each load request in it. Created when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct OverrideFolders(Mutex<State>);
 
@@ -121,7 +121,7 @@ struct State {
 }
 
 impl OverrideFolders {
-    /// A new, empty folder, which only this process may read. It is removed when it is dropped.
+    /// Creates an empty folder that only this process may read. Dropping it removes it.
     pub fn create(&self) -> io::Result<TempDir> {
         let mut state = self.0.lock_unpoisoned();
         if state.is_closed {
@@ -136,7 +136,7 @@ impl OverrideFolders {
         folder
     }
 
-    /// Removes what is left, and makes no more: the process ends, whether or not all models are unloaded.
+    /// Removes the remaining folders and creates no more: the process ends, with or without all models unloaded.
     pub fn close(&self) {
         let mut state = self.0.lock_unpoisoned();
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! The models that are ready, as requests find them.
+//! The ready models, as requests find them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,27 +16,27 @@ use crate::{lifecycle::Lifecycle, model_id::ModelId, served_model::ServedModel};
 /// Ready versions of one model, by number.
 pub(crate) type ReadyVersions = BTreeMap<i64, Arc<ServedModel>>;
 
-/// Every ready model by name. Replaced whole at each change, so that looking one up takes no lock; the record of
-/// each version's state changes with it.
+/// All ready models by name. The table is replaced as a whole at each change, so a look-up takes no lock. The records of the
+/// versions' states change with it.
 pub(crate) struct ReadyModels {
     table: ArcSwap<Table>,
     has_namespaces: bool,
-    /// One change of `table` at a time. True once it is empty for good.
+    /// Locked by a change of `table`, so that there is one at a time. True once the table is empty for good.
     is_closed: Mutex<bool>,
     lifecycle: Arc<Lifecycle>,
-    /// A [`Stage`].
+    /// A [`ReadyStage`].
     stage: AtomicU8,
 }
 
-type Table = HashMap<Arc<str>, Named>;
+type Table = HashMap<Arc<str>, ModelVersions>;
 
-/// The models of one name: one at most where names are unique in the server. With namespaces also those that are known
-/// and not ready, and none once they all were unloaded.
+/// The models with one name: at most one if names are unique in the server. With namespaces, includes models that are known but
+/// not ready; empty after all were unloaded.
 #[derive(Clone, Default)]
-struct Named(BTreeMap<Arc<str>, ReadyVersions>);
+struct ModelVersions(BTreeMap<Arc<str>, ReadyVersions>);
 
-impl Named {
-    /// Of the one model of that name.
+impl ModelVersions {
+    /// Returns the versions of the only model with that name.
     fn versions(&self) -> Option<&ReadyVersions> {
         if self.0.len() == 1 { self.0.values().next() } else { None }
     }
@@ -46,10 +46,10 @@ impl Named {
     }
 }
 
-/// Whether requests of clients are taken.
+/// The stage that decides if requests of clients are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Stage {
+enum ReadyStage {
     Serving,
     /// The start failed: no request is ever taken.
     NotInitialized,
@@ -57,54 +57,53 @@ enum Stage {
 }
 
 impl ReadyModels {
-    /// `has_namespaces`: several models may have one name.
+    /// Creates an empty table. `has_namespaces`: several models may have one name.
     pub fn new(lifecycle: Arc<Lifecycle>, has_namespaces: bool) -> Self {
         Self {
             table: ArcSwap::default(),
             has_namespaces,
             is_closed: Mutex::default(),
             lifecycle,
-            stage: AtomicU8::new(Stage::Serving as u8),
+            stage: AtomicU8::new(ReadyStage::Serving as u8),
         }
     }
 
     /// Refuses requests of clients, and loads, from now on.
     pub fn begin_exit(&self) {
-        self.stage.store(Stage::Exiting as u8, Ordering::Release);
+        self.stage.store(ReadyStage::Exiting as u8, Ordering::Release);
     }
 
     pub fn is_exiting(&self) -> bool {
-        self.is_at(Stage::Exiting)
+        self.is_at(ReadyStage::Exiting)
     }
 
-    /// The server could not be started: it answers that it is not ready, to everything.
+    /// Records that the start failed: every call is answered with "not ready".
     pub fn fail_start(&self) {
-        self.stage.store(Stage::NotInitialized as u8, Ordering::Release);
+        self.stage.store(ReadyStage::NotInitialized as u8, Ordering::Release);
     }
 
     pub fn check_serving(&self) -> Result<()> {
-        if self.is_at(Stage::Serving) {
+        if self.is_at(ReadyStage::Serving) {
             return Ok(());
         }
         let why = if self.is_exiting() { "Server exiting" } else { "Server not ready" };
         Err(Error::unavailable(why))
     }
 
-    fn is_at(&self, stage: Stage) -> bool {
+    fn is_at(&self, stage: ReadyStage) -> bool {
         self.stage.load(Ordering::Acquire) == stage as u8
     }
 
-    /// The version a client asked for, or the highest. Takes no lock.
+    /// Returns the version that a client asked for, or the highest. Takes no lock.
     pub fn for_client(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
         self.check_serving()?;
         self.for_model(name, version)
     }
 
-    /// [`ReadyModels::for_client`] for requests that models make themselves: those in flight are finished while
-    /// the server is exiting.
+    /// Does [`ReadyModels::for_client`] for requests of models: those in flight are finished while the server is exiting.
     pub fn for_model(&self, name: &str, version: Option<i64>) -> Result<Arc<ServedModel>> {
         let table = self.table.load();
-        let versions = table.get(name).and_then(Named::versions);
+        let versions = table.get(name).and_then(ModelVersions::versions);
         let found = versions.and_then(|versions| choose(versions, version));
         found.cloned().ok_or_else(|| match self.identify(name) {
             Ok(id) => self.not_ready(&id, version),
@@ -112,19 +111,19 @@ impl ReadyModels {
         })
     }
 
-    /// The version of this very model, or the highest.
+    /// Returns the version of exactly this model, or the highest.
     pub fn version_of(&self, id: &ModelId, version: Option<i64>) -> Option<Arc<ServedModel>> {
         let table = self.table.load();
         choose(table.get(&id.name)?.0.get(&id.namespace)?, version).cloned()
     }
 
-    /// The model that a client means by a name. The texts are Triton's, which clients match on.
+    /// Returns the model that a client means by a name. The texts are Triton's, because clients match on them.
     fn identify(&self, name: &str) -> Result<ModelId> {
         if !self.has_namespaces {
             return Ok(ModelId::global(name));
         }
         let table = self.table.load();
-        let Some(Named(models)) = table.get(name) else {
+        let Some(ModelVersions(models)) = table.get(name) else {
             let text = format!("Request for unknown model: '{name}' is not found");
             return Err(Error::invalid_arg(text));
         };
@@ -140,8 +139,7 @@ impl ReadyModels {
         }
     }
 
-    /// The model that a step of an ensemble means by a name: the one of the ensemble's namespace, else the only one
-    /// there is.
+    /// Returns the model that a step of an ensemble names: the one in the ensemble's namespace, else the only one.
     pub fn identify_step(&self, ensemble: &ModelId, name: &str) -> Option<ModelId> {
         let preferred = ensemble.sibling(name);
         if !self.has_namespaces || self.is_known(&preferred) {
@@ -150,12 +148,12 @@ impl ReadyModels {
         self.identify(name).ok()
     }
 
-    /// With namespaces: whether a name may mean this model.
+    /// Returns true, with namespaces, if a name may mean this model.
     pub fn is_known(&self, id: &ModelId) -> bool {
         self.table.load().get(&id.name).is_some_and(|named| named.0.contains_key(&id.namespace))
     }
 
-    /// From now on a name may mean this model, whether or not it is ready.
+    /// Lets a name mean this model from now on, ready or not.
     pub fn register(&self, id: &ModelId) {
         if self.has_namespaces && !self.is_known(id) {
             self.change(|table| {
@@ -165,13 +163,13 @@ impl ReadyModels {
         }
     }
 
-    /// No name means this model any more. That there was one of a repository is remembered.
+    /// Stops a name from meaning this model. The existence of a repository's model is remembered.
     pub fn deregister(&self, id: &ModelId) {
         if !self.has_namespaces || !self.is_known(id) {
             return;
         }
         self.change(|table| {
-            let Some(Named(models)) = table.get_mut(&id.name) else { return };
+            let Some(ModelVersions(models)) = table.get_mut(&id.name) else { return };
             models.remove(&id.namespace);
             if models.is_empty() && id.namespace.is_empty() {
                 table.remove(&id.name);
@@ -208,18 +206,18 @@ impl ReadyModels {
         }
     }
 
-    /// Whether any version of this model is ready.
+    /// Returns true if any version of this model is ready.
     pub fn contains(&self, id: &ModelId) -> bool {
         self.version_of(id, None).is_some()
     }
 
-    /// Whether versions of this model are ready, each with an instance that works.
+    /// Returns true if versions of this model are ready, each with a working instance.
     pub fn works(&self, id: &ModelId) -> bool {
         let versions = self.versions(id);
         !versions.is_empty() && versions.values().all(|model| model.is_ready())
     }
 
-    /// The versions of a model that are ready and work.
+    /// Returns the ready versions of a model with a working instance.
     pub fn working(&self, id: &ModelId) -> ReadyVersions {
         let mut versions = self.versions(id);
         versions.retain(|_, model| model.is_ready());
@@ -234,18 +232,17 @@ impl ReadyModels {
 
     pub fn all(&self) -> Vec<Arc<ServedModel>> {
         let table = self.table.load();
-        let mut models: Vec<_> = table.values().flat_map(Named::models).cloned().collect();
+        let mut models: Vec<_> = table.values().flat_map(ModelVersions::models).cloned().collect();
         models.sort_by(|a, b| (&a.id, a.version).cmp(&(&b.id, b.version)));
         models
     }
 
-    /// Whether every ready version has an instance that works.
+    /// Returns true if every ready version has a working instance.
     pub fn all_work(&self) -> bool {
-        self.table.load().values().flat_map(Named::models).all(|model| model.is_ready())
+        self.table.load().values().flat_map(ModelVersions::models).all(|model| model.is_ready())
     }
 
-    /// Puts `ready` in the place of the versions that are ready now. Those are unloaded once their last request
-    /// has left.
+    /// Replaces the ready versions with `ready`. The previous ones are unloaded after their last requests.
     pub fn replace(&self, id: &ModelId, ready: ReadyVersions) {
         let is_closed = self.lock();
         for (&version, model) in &ready {
@@ -279,12 +276,12 @@ impl ReadyModels {
         self.lifecycle.touch();
     }
 
-    /// Unloads every model once its last request has left, and from now on what finishes loading at once.
+    /// Unloads every model after its last request. From now on, models that finish loading are unloaded at once.
     pub fn close(&self) {
         let mut is_closed = self.lock();
         *is_closed = true;
         let old = self.table.swap(Arc::default());
-        for model in old.values().flat_map(Named::models) {
+        for model in old.values().flat_map(ModelVersions::models) {
             self.lifecycle.unloading(&model.id, model.version, model.generation);
             model.scheduler.expect_no_more();
         }

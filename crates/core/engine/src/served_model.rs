@@ -1,4 +1,4 @@
-//! One model version that is ready, as requests use it.
+//! A ready model version, as requests use it.
 
 use std::{
     sync::Arc,
@@ -23,10 +23,10 @@ use crate::{
     unloader::{UnloadJob, Unloader},
 };
 
-/// One model version that is ready to answer.
+/// A ready model version.
 ///
-/// Every request in preparation holds a reference, so when the last one is dropped no request can come in any more:
-/// only then is the queue closed. That is why a reload or unload fails no request.
+/// Every request in preparation holds a reference. When the last one is dropped, no request can come in any more, and only
+/// then is the queue closed. So a reload or unload fails no request.
 pub struct ServedModel {
     pub(crate) id: ModelId,
     pub(crate) config: Arc<ModelConfig>,
@@ -39,102 +39,101 @@ pub struct ServedModel {
     pub(crate) ready_versions: ArcSwap<Vec<i64>>,
     pub(crate) generation: Generation,
     pub(crate) scheduler: Arc<dyn Scheduler>,
-    /// Whether its responses come from the response cache, where they are there.
+    /// True if its responses come from the response cache, if they are in it.
     pub(crate) is_cached: bool,
-    /// `None` for an ensemble: the models of its steps have theirs.
+    /// `None` for an ensemble: the models of its steps have instances.
     pub(crate) instances: Option<Arc<QueueScheduler>>,
     /// `None` for an ensemble.
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) statistics: Arc<ModelStatistics>,
     pub(crate) labels: Labels,
     pub(crate) load_duration: Duration,
-    /// The model's files, which are there for as long as this is.
+    /// The model's files, which exist as long as this does.
     pub(crate) lease: Arc<FolderLease>,
     pub(crate) unloader: Unloader,
 }
 
 impl ServedModel {
-    /// The configuration that holds now. It differs from [`ServedModel::config`] when the instances were changed while
-    /// the version was ready, and in them only.
+    /// Returns the present configuration. It differs from [`ServedModel::config`] only in the instances, if
+    /// they were changed while the version was ready.
     pub fn current_config(&self) -> Arc<ModelConfig> {
         self.current_config.load_full()
     }
 
-    /// The checked configuration it was loaded with, which requests are checked by.
+    /// Returns the checked configuration of the load, which requests are checked against.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// Its version number.
+    /// Returns its version number.
     pub fn version(&self) -> i64 {
         self.version
     }
 
-    /// Every version of this model that is ready, ascending.
+    /// Returns every ready version of this model, ascending.
     pub fn ready_versions(&self) -> Arc<Vec<i64>> {
         self.ready_versions.load_full()
     }
 
-    /// The repository it is from, where several may hold models of one name; else empty.
+    /// Returns its repository, if several may have models of one name; else an empty text.
     pub fn namespace(&self) -> &str {
         &self.id.namespace
     }
 
-    /// Requests queued and executing.
+    /// Returns the number of requests queued and executing.
     pub fn in_flight(&self) -> usize {
         self.scheduler.in_flight()
     }
 
-    /// How many instances there are and how many of them work; `None` for an ensemble.
+    /// Returns the number of instances and of working ones; `None` for an ensemble.
     pub fn instance_counts(&self) -> Option<(usize, usize)> {
         self.instances.as_ref().map(|queue| queue.instance_counts())
     }
 
-    /// How much of what its instances can do was asked of them in the last second: [`QueueScheduler::load`]. `None` for an
-    /// ensemble, whose requests are at work in the models of its steps.
+    /// Returns the load of its instances over the last second: [`QueueScheduler::load`]. `None` for an
+    /// ensemble, whose requests are executed by the models of its steps.
     pub fn load(&self, now: Instant) -> Option<f64> {
         self.instances.as_ref().map(|queue| queue.load(now))
     }
 
-    /// What is counted of it.
+    /// Returns its statistics.
     pub fn statistics(&self) -> &ModelStatistics {
         &self.statistics
     }
 
-    /// How long it took to load.
+    /// Returns the time that its load took.
     pub fn load_duration(&self) -> Duration {
         self.load_duration
     }
 
-    /// The class label of an output, when the model, or the step of an ensemble that makes it, has a label file for it.
+    /// Returns the class label of an output, if the model or the step that makes the output has a label file for it.
     pub fn label(&self, output: &str, class: usize) -> Option<&str> {
         self.labels.get(output)?.get(class)
     }
 
-    /// Whether a request would be executed now: an instance works. The model's own check is
-    /// [`ServedModel::query_readiness`].
+    /// Returns true if a request would be executed now, because an instance works. [`ServedModel::query_readiness`] runs the
+    /// model's own check.
     pub fn is_ready(&self) -> bool {
         self.instances.as_ref().is_none_or(|queue| queue.has_working_instance())
     }
 
-    /// Whether the model checks its readiness itself.
+    /// Returns true if the model checks its readiness itself.
     pub fn has_readiness_check(&self) -> bool {
         self.model.as_ref().is_some_and(|model| model.has_readiness_check())
     }
 
-    /// Whether the model is ready, by its own check too if it has one. Blocks until that has answered: not for a
-    /// front end's threads.
+    /// Returns true if the model is ready, also by its own check if it has one. Blocks until that has answered:
+    /// not for threads of a front end.
     pub fn query_readiness(&self) -> bool {
         let has_passed = |model: &Arc<dyn Model>| !model.has_readiness_check() || model.is_ready();
         self.is_ready() && self.model.as_ref().is_none_or(has_passed)
     }
 
-    /// Checks the request against the configuration and hands it to the scheduler. Never blocks. What became
-    /// of the request comes through `responder`.
+    /// Checks the request against the configuration and passes it to the scheduler. Never blocks. The responses come through
+    /// `responder`.
     ///
     /// # Errors
-    /// [`Refused`] when nothing will be executed: the request does not fit the model, or its queue is full
-    /// or closed.
+    /// [`Refused`] if nothing will be executed: the request does not fit the model, or its queue is full or closed.
     pub fn infer(
         &self,
         request: InferRequest,
@@ -156,8 +155,7 @@ impl ServedModel {
     }
 }
 
-/// How an ensemble sends requests to the models of its steps: it holds on to them, so none of its requests
-/// looks a model up.
+/// Sends an ensemble's requests to the models of its steps. The ensemble holds these models, so its requests need no look-up.
 impl InferTarget for ServedModel {
     fn infer(
         &self,
@@ -178,7 +176,7 @@ impl Drop for ServedModel {
         if let Some(model) = &self.model {
             model.prepare_to_leave();
         }
-        // Without these the scheduler's reference to the model, and the unloader's to the scheduler, are the last.
+        // Without these, the scheduler has the last reference to the model, and the unloader to the scheduler.
         self.model = None;
         self.instances = None;
         self.unloader.unload(UnloadJob {
@@ -191,7 +189,7 @@ impl Drop for ServedModel {
     }
 }
 
-/// The request fits its model. Level 2 says so, level 3 with the shapes of its inputs; what is in them no level does.
+/// Logs a valid request: level 2 its result, level 3 also the shapes of its inputs; no level logs their content.
 fn log_prepared(request: &PreparedRequest, version: i64) {
     let prefix = || request.message_prefix();
     log::trace!(

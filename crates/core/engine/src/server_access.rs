@@ -1,4 +1,4 @@
-//! The server as its models see it: requests to other models, load and unload.
+//! The server's services for its models: requests to other models, load and unload.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use galatea_types::{
 
 use crate::{manager::ModelManager, options::EngineOptions, overrides::LoadOverrides};
 
-/// Models are held by the manager, so they hold it weakly.
+/// Holds the manager weakly, because the manager holds the models.
 struct Access {
     manager: Weak<ModelManager>,
     clock: Clock,
@@ -73,7 +73,7 @@ impl ModelControl for Access {
         self.manager()?.unload(name, unload_dependents)
     }
 
-    /// Blocks while the model answers, if it has a check of its own.
+    /// Blocks while the model answers, if it has its own check.
     fn is_model_ready(&self, name: &str, version: Option<i64>) -> bool {
         let model = self.manager().and_then(|m| m.models.for_client(name, version));
         model.is_ok_and(|model| model.query_readiness())

@@ -4,10 +4,10 @@ use std::fmt;
 
 use galatea_types::{Code, Error};
 
-/// Why not every model that is loaded at start is ready.
+/// The reason why not every model that is loaded at start is ready.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StartupError {
-    /// Loading could not be carried out at all: a repository cannot be read, for example.
+    /// Nothing could be loaded, for example because a repository cannot be read.
     #[error("{0}")]
     Aborted(#[source] Error),
     /// Some or all models failed; the others are ready.
@@ -15,13 +15,13 @@ pub enum StartupError {
     Models(FailedModels),
 }
 
-/// The models that failed to load at start, out of all that were to be loaded.
+/// The models that failed to load at start, and the number of those that did not.
 #[derive(Clone, Debug)]
 pub struct FailedModels {
     /// Number of models that are ready.
     pub ready_count: usize,
-    /// Never empty. Sorted by name, with ensembles that fail because of another model last: the first entry is
-    /// a cause, not a consequence.
+    /// Never empty. Sorted by name, with ensembles that fail because of another model last: the first entry is a cause, not a
+    /// consequence.
     pub failures: Vec<ModelFailure>,
 }
 
@@ -30,12 +30,12 @@ pub struct FailedModels {
 pub struct ModelFailure {
     /// The model's name.
     pub model: String,
-    /// The reason, as a client reads it who asks for this model to be loaded. May have several lines.
+    /// The reason, as a client reads it that requests a load of this model. May have several lines.
     pub error: Error,
 }
 
 impl StartupError {
-    /// The code that stands before the text in the program's last line.
+    /// Returns the code before the text in the program's last line.
     pub fn code(&self) -> Code {
         match self {
             Self::Aborted(error) => error.code(),
@@ -50,7 +50,7 @@ impl std::error::Error for FailedModels {
     }
 }
 
-/// How many models failed, which, and the first line of the first reason.
+/// Writes the number of failed models, their names, and the first line of the first reason.
 impl fmt::Display for FailedModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failed = self.failures.len();
@@ -69,7 +69,7 @@ impl fmt::Display for FailedModels {
     }
 }
 
-/// `m/1/model.py:12`, of an error of Python code: where it was raised.
+/// Returns where an error of Python code was raised, such as `m/1/model.py:12`.
 fn frame_in(message: &str) -> Option<String> {
     let (_, frames) = message.split_once("\nAt:\n")?;
     let (file, rest) = frames.lines().next()?.trim_start().rsplit_once('(')?;

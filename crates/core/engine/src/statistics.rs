@@ -18,7 +18,7 @@ pub struct ModelStatisticsEntry {
     pub statistics: StatisticsSnapshot,
 }
 
-/// Of all `models`, of one model's versions, or of one version.
+/// Returns the statistics of all `models`, of one model's versions, or of one version.
 ///
 /// # Errors
 /// `InvalidArg` for a model or version that is not among them, and for a name that several of them have.

@@ -14,7 +14,7 @@ use crate::{
     repository::{FolderLease, LoadEvent},
 };
 
-/// How often the log reports a version that still has requests to answer.
+/// The interval at which the log reports a version that still has requests to answer.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A version that no request can reach any more.
@@ -23,11 +23,11 @@ pub(crate) struct UnloadJob {
     pub version: i64,
     pub generation: Generation,
     pub scheduler: Arc<dyn Scheduler>,
-    /// The model's files, which it may read until it is gone.
+    /// The model's files, which it may read until it is dropped.
     pub lease: Arc<FolderLease>,
 }
 
-/// Where versions to unload are handed in. The thread behind it ends when every copy is dropped.
+/// Takes versions to unload. Its thread ends when every copy is dropped.
 #[derive(Clone)]
 pub(crate) struct Unloader(mpsc::Sender<UnloadJob>);
 
@@ -41,16 +41,16 @@ impl Unloader {
         Self(sender)
     }
 
-    /// Unloads a version in the background: its queue is closed, and what it holds is answered first.
+    /// Unloads a version in the background: its queue is closed, and its requests are answered first.
     pub fn unload(&self, job: UnloadJob) {
-        // Without the thread there is nobody to wait; closing here lets the instance threads end.
+        // Without the thread nothing waits for the end; closing lets the instance threads end.
         if let Err(mpsc::SendError(job)) = self.0.send(job) {
             job.scheduler.close();
         }
     }
 }
 
-/// Each on a thread of its own: a model that takes its time must not hold up the others.
+/// Unloads each on a thread of its own, because a slow model must not delay the others.
 fn start_each(jobs: mpsc::Receiver<UnloadJob>, lifecycle: &Arc<Lifecycle>) {
     for job in jobs {
         let lifecycle = lifecycle.clone();
@@ -61,7 +61,7 @@ fn start_each(jobs: mpsc::Receiver<UnloadJob>, lifecycle: &Arc<Lifecycle>) {
     }
 }
 
-/// Takes as long as the requests do; the server's own exit deadline bounds the whole.
+/// Takes as long as the requests do; the exit deadline of the server limits it.
 fn run(job: UnloadJob, lifecycle: &Lifecycle) {
     let UnloadJob { model, version, generation, scheduler, lease } = job;
     lease.tell(LoadEvent::Unload);

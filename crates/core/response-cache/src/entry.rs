@@ -1,4 +1,4 @@
-//! An answer as it is kept.
+//! A response in the form that a cache stores.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use galatea_types::{
     AlignedBlock, BUFFER_ALIGNMENT, InferResponse, ParameterValue, Parameters, Tensor,
 };
 
-/// What a cache needs for each entry beside what is counted: its place in the table and the list, rounded up.
+/// Overhead of an entry in bytes: its place in the table and the list, rounded up.
 const PER_ENTRY: usize = 192;
 
-/// What each output takes beside its bytes, name and dimensions.
+/// Overhead of an output in bytes, beside its bytes, name and dimensions.
 const PER_OUTPUT: usize = size_of::<Tensor>() + 32;
 
-/// An answer, without what differs from one request to the next. Cloning copies nothing.
+/// A response without the parts that differ between equal requests. Cloning copies nothing.
 ///
-/// The bytes of all outputs lie in one block that nothing else is in, so that the size of an entry is what it costs: the
-/// tensors of a response may be parts of a batch, or of memory that a client can write.
+/// The bytes of all outputs are in one block of their own, so that the size of an entry is its real cost. The tensors of a
+/// response may be parts of a batch, or of memory that a client can write.
 #[derive(Clone, Debug)]
-pub struct Entry(Arc<Kept>);
+pub struct Entry(Arc<StoredEntry>);
 
 #[derive(Debug)]
-struct Kept {
+struct StoredEntry {
     outputs: Vec<Tensor>,
     parameters: Parameters,
     byte_size: usize,
 }
 
 impl Entry {
-    /// A copy of a response; `None` where an output cannot be read by the host.
+    /// Copies a response; `None` when the host cannot read an output.
     pub fn of(response: &InferResponse) -> Option<Self> {
         Self::copy(&response.outputs, response.parameters.clone())
     }
 
-    /// Bytes that an entry of this response would take.
+    /// Returns the bytes that an entry of this response would take.
     pub fn size_of(response: &InferResponse) -> usize {
         let block = response.outputs.iter().map(|output| padded(output.data.len())).sum();
         byte_size(block, &response.outputs, &response.parameters)
@@ -55,27 +55,27 @@ impl Entry {
         });
         let outputs: Vec<Tensor> = kept.collect();
         let byte_size = byte_size(length, &outputs, &parameters);
-        Some(Self(Arc::new(Kept { outputs, parameters, byte_size })))
+        Some(Self(Arc::new(StoredEntry { outputs, parameters, byte_size })))
     }
 
-    /// Bytes it takes in a cache, what the cache needs to manage it included.
+    /// Returns the bytes that it takes in a cache, with the overhead of the cache.
     pub fn byte_size(&self) -> usize {
         self.0.byte_size
     }
 
-    /// The outputs.
+    /// Returns the outputs.
     pub fn outputs(&self) -> &[Tensor] {
         &self.0.outputs
     }
 
-    /// Values that the model returned beside its outputs.
+    /// Returns the values that the model returned beside its outputs.
     pub fn parameters(&self) -> &Parameters {
         &self.0.parameters
     }
 
-    /// The answer to a request of this id by this model.
+    /// Makes the response to a request with this id to this model.
     pub fn response(&self, model_name: Arc<str>, model_version: i64, id: String) -> InferResponse {
-        let Kept { outputs, parameters, .. } = &*self.0;
+        let StoredEntry { outputs, parameters, .. } = &*self.0;
         InferResponse {
             model_name,
             model_version,
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-/// Each output begins where compute libraries want it: the step of an ensemble may read it.
+/// Rounds a length up so that each output is aligned for compute libraries: the step of an ensemble may read it.
 fn padded(length: usize) -> usize {
     length.next_multiple_of(BUFFER_ALIGNMENT)
 }

@@ -1,4 +1,4 @@
-//! What tells that two requests are equal.
+//! Keys that are equal for equal requests.
 
 use std::io::{self, Read};
 
@@ -7,15 +7,15 @@ use ring::digest::{Context, SHA256};
 
 use crate::wire::put_parameter;
 
-/// Changes when keys of the same request become others.
+/// The version of the form of keys. Change it when the key of a request changes.
 const FORM: &[u8] = b"galatea response 1";
 
-/// Whose answers lie under a key: a model as it was loaded. Keys of different scopes never meet.
+/// The models that share keys: a model as it was loaded. Keys of different scopes are never equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope([u8; 32]);
 
 impl Scope {
-    /// Of everything that makes up the model, part by part.
+    /// Makes a scope from everything that defines the model, part by part.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut context = Context::new(&SHA256);
         context.update(FORM);
@@ -26,10 +26,10 @@ impl Scope {
         Self(bytes_of(context))
     }
 
-    /// Of all that can be read.
+    /// Makes a scope from a stream, read to its end.
     ///
     /// # Errors
-    /// Those of reading.
+    /// The errors of reading.
     pub fn of_stream(mut stream: impl Read) -> io::Result<Self> {
         let mut context = Context::new(&SHA256);
         let mut part = vec![0; 1 << 16];
@@ -44,58 +44,58 @@ impl Scope {
         }
     }
 
-    /// As one of the parts of another.
+    /// Returns the bytes, to be a part of another scope.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Under which the answer to a request lies: a SHA-256 of all of it that may change the answer. Requests with equal keys are
-/// equal, as no two inputs with the same SHA-256 are known.
+/// The key of a response: a SHA-256 of all parts of the request that may change the response. Requests with equal keys are equal,
+/// as no two inputs with the same SHA-256 are known.
 ///
-/// The model and its version as they are loaded; inputs with names, data types, shapes and bytes; which outputs are wanted;
-/// parameters; the sequence. Not what cannot change what a model computes: id, priority, time-out, where outputs are written,
-/// who asks.
+/// It covers the model and its version as loaded; inputs with names, data types, shapes and bytes; the wanted outputs;
+/// parameters; the sequence. It leaves out what cannot change the result: id, priority, time-out, the place of the outputs, the
+/// sender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// Of a request to the model of this scope; `None` where an input cannot be read by the host.
+    /// Makes the key of a request in this scope; `None` when the host cannot read an input.
     pub fn of(scope: &Scope, request: &InferRequest) -> Option<Self> {
         let mut inputs: Vec<(&Tensor, &[u8])> = Vec::with_capacity(request.inputs.len());
         for input in &request.inputs {
             inputs.push((input, input.data.host().ok()?));
         }
-        // Clients name inputs in any order. Those of one name stay in theirs.
+        // Clients send inputs in any order. Inputs of the same name keep their order.
         if !inputs.is_sorted_by(|(a, _), (b, _)| a.name <= b.name) {
             inputs.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
         }
         let mut context = Context::new(&SHA256);
         context.update(&scope.0);
         context.update(&description(request, &inputs));
-        // How long each is stands in the description.
+        // The description has the length of each input.
         inputs.iter().for_each(|(_, data)| context.update(data));
         Some(Self(bytes_of(context)))
     }
 
-    /// A key from outside, for tests and stores.
+    /// Makes a key from bytes, for tests and stores.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// All of it.
+    /// Returns all of its bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Eight bytes of it, as evenly distributed as the whole.
+    /// Returns eight bytes of it, as evenly distributed as the whole.
     pub fn short(&self) -> u64 {
         let [first, ..] = self.0.as_chunks().0 else { return 0 };
         u64::from_le_bytes(*first)
     }
 }
 
-/// As text: 64 hexadecimal digits.
+/// Writes 64 hexadecimal digits.
 impl std::fmt::Display for CacheKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -113,7 +113,8 @@ fn bytes_of(context: Context) -> [u8; 32] {
     context.finish().as_ref().try_into().unwrap_or([0; 32])
 }
 
-/// All but the bytes of the inputs. Every list and text begins with its length, so that no two requests read the same.
+/// Describes a request without the bytes of its inputs. Lists and texts begin with their length, so no two requests read the
+/// same.
 fn description(request: &InferRequest, inputs: &[(&Tensor, &[u8])]) -> Vec<u8> {
     let mut text = Vec::with_capacity(256);
     number(&mut text, inputs.len() as u64);

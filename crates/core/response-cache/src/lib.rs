@@ -1,10 +1,10 @@
-//! The response cache: answers to earlier requests, and what tells that a request is equal to one of them.
+//! The response cache: responses to earlier requests, and keys to find them for equal requests.
 //!
 //! # Invariants
-//! - A key covers everything of a request that may change its answer. Two requests that differ have different keys.
-//! - The cache in memory never holds more bytes than it may, what it needs to manage them included.
-//! - No lookup or insertion blocks its caller: what takes longer is done on the cache's own threads and is bounded in time.
-//! - What comes from another server is checked before it is an answer.
+//! - A key covers all parts of a request that may change its response. Two requests that differ have different keys.
+//! - The cache in memory never holds more bytes than its limit, with the memory to manage them.
+//! - No look-up or insertion blocks its caller: longer work runs on the cache's own threads and is bounded in time.
+//! - Data from another server is checked before it becomes a response.
 
 #![warn(missing_docs)]
 
@@ -17,7 +17,7 @@ mod redis;
 mod wire;
 
 pub use self::{
-    cache::{Insertion, LookUp, Refusal, ResponseCache, Then},
+    cache::{Insertion, LookUp, OnLookUp, Refusal, ResponseCache},
     entry::Entry,
     key::{CacheKey, Scope},
     local::LocalCache,

@@ -1,4 +1,4 @@
-//! The cache in the memory of this server: what was not asked for the longest makes room.
+//! The cache in the memory of this server. It evicts the responses that were not asked for the longest.
 
 use std::{
     fmt,
@@ -11,11 +11,11 @@ use galatea_telemetry::metrics::CacheMetrics;
 use galatea_types::LockExt;
 use lru::LruCache;
 
-use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, Refusal, ResponseCache, Then};
+use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, OnLookUp, Refusal, ResponseCache};
 
-/// Answers in memory, up to a number of bytes.
+/// Responses in memory, up to a number of bytes.
 ///
-/// One lock for all: it is held for a look into the table, and bytes are neither copied nor freed under it.
+/// One lock protects everything. It is held only for a look into the table; no bytes are copied or freed under it.
 pub struct LocalCache {
     capacity: usize,
     store: Mutex<Store>,
@@ -28,7 +28,7 @@ struct Store {
 }
 
 impl LocalCache {
-    /// A cache that takes `capacity` bytes at most.
+    /// Makes a cache that takes `capacity` bytes at most.
     pub fn new(capacity: usize) -> Self {
         let entries = LruCache::unbounded_with_hasher(BuildHasherDefault::default());
         let figures = CacheMetrics { capacity, ..CacheMetrics::default() };
@@ -54,8 +54,8 @@ impl ResponseCache for LocalCache {
         found.map_or(LookUp::Miss, LookUp::Hit)
     }
 
-    /// Never asked for: a look-up here knows at once.
-    fn fetch(&self, key: CacheKey, then: Then) {
+    /// Looks up the key. The server never calls it, because a look-up here returns at once.
+    fn fetch(&self, key: CacheKey, then: OnLookUp) {
         match self.look_up(&key) {
             LookUp::Hit(entry) => then(Some(entry)),
             LookUp::Miss | LookUp::Elsewhere => then(None),
@@ -119,7 +119,7 @@ impl Store {
         self.figures.hits += 1;
     }
 
-    /// Takes out what was not asked for the longest until no more than `most` bytes are left.
+    /// Evicts the entries that were not asked for the longest, until no more than `most` bytes are left.
     fn make_room(&mut self, most: usize) -> Vec<Entry> {
         let mut evicted = Vec::new();
         while self.figures.bytes > most
@@ -139,7 +139,7 @@ impl fmt::Debug for LocalCache {
     }
 }
 
-/// Keys are hashes already, and nobody can choose them: the first bytes do.
+/// Hashes keys by their first bytes: keys are hashes already, and nobody can choose them.
 #[derive(Default)]
 struct KeyHasher(u64);
 
@@ -154,7 +154,7 @@ impl Hasher for KeyHasher {
         }
     }
 
-    /// The length of a key, which all have in common.
+    /// Ignores the length of a key, which all keys share.
     fn write_usize(&mut self, _: usize) {}
 }
 

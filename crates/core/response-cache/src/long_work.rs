@@ -1,5 +1,5 @@
-//! A thread for look-ups of long requests: making the key of one takes a millisecond per megabyte and a half, which the thread that
-//! submits it, and serves connections, does not have.
+//! A thread for look-ups of long requests. The key of one takes a millisecond per megabyte and a half. The thread that submits
+//! the request serves connections and cannot spend that time.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -13,18 +13,18 @@ use std::{
 /// Most jobs that wait.
 const MAX_WAITING: usize = 64;
 
-/// What is done on the thread.
+/// A job for the thread.
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// One thread, started when it is first needed, that ends with this.
+/// A thread that starts when it is first needed, and ends when this value is dropped.
 #[derive(Default)]
 pub struct LongWork(OnceLock<Option<SyncSender<Job>>>);
 
 impl LongWork {
-    /// Does a job on the thread.
+    /// Runs a job on the thread.
     ///
     /// # Errors
-    /// The job itself, where too many wait or there is no thread.
+    /// The job itself, when too many jobs wait or there is no thread.
     pub fn run(&self, job: Job) -> Result<(), Job> {
         match self.0.get_or_init(start) {
             Some(jobs) => jobs.try_send(job).map_err(|refused| match refused {
@@ -49,7 +49,7 @@ fn start() -> Option<SyncSender<Job>> {
 
 fn work(queued: &Receiver<Job>) {
     for job in queued {
-        // It is the whole way of a request: its panic must not end the thread.
+        // The job includes all later work of a request: its panic must not end the thread.
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             log::error!("a request panicked while it was looked up in the response cache");
         }

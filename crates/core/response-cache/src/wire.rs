@@ -1,43 +1,43 @@
-//! An answer as bytes, for stores outside of this process.
+//! Responses as bytes, for stores outside this process.
 //!
-//! Whoever can write there can write anything: reading checks every length and count before it believes it, and that each
-//! tensor has the bytes that its data type and shape ask for.
+//! Anybody with access to the store can write anything. So reading checks every length and count before it uses it, and that the
+//! bytes of each tensor match its data type and shape.
 
 use bytes::Bytes;
 use galatea_types::{DataType, ParameterValue, Parameters, Shape, Tensor, byte_strings};
 
 use crate::Entry;
 
-/// What every answer begins with. Another form gets another one.
+/// The first bytes of every response. Another form needs others.
 const FORM: &[u8; 8] = b"galresp1";
 
 /// More dimensions than any tensor has.
 const MAX_RANK: u8 = 64;
 
-/// These bytes are no answer.
+/// The reason why bytes are no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// They begin otherwise.
+    /// They begin differently.
     #[error("it is no response, or one of another version")]
     Form,
-    /// They end before they should, or later.
+    /// They end too early or too late.
     #[error("it has another length than it says")]
     Length,
     /// A name or text is no UTF-8.
     #[error("a text is not UTF-8")]
     Text,
-    /// There is no such data type, or none of this many dimensions.
+    /// The data type does not exist, or not with this many dimensions.
     #[error("a tensor has an unknown data type or shape")]
     Type,
-    /// Bytes and shape of a tensor do not fit each other.
+    /// The bytes of a tensor do not match its shape.
     #[error("the bytes of a tensor do not fit its shape")]
     Data,
-    /// There is no such kind of parameter.
+    /// The kind of a parameter does not exist.
     #[error("a parameter is of an unknown kind")]
     Parameter,
 }
 
-/// As bytes.
+/// Returns the bytes of a response.
 pub fn encode(entry: &Entry) -> Vec<u8> {
     let mut out = Vec::with_capacity(entry.byte_size());
     out.extend_from_slice(FORM);
@@ -71,7 +71,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends a value, of which no two have the same bytes.
+/// Appends a value. Different values have different bytes.
 pub(crate) fn put_parameter(out: &mut Vec<u8>, value: &ParameterValue) {
     let (kind, bits) = match value {
         ParameterValue::Bool(value) => (0, u64::from(*value)),
@@ -87,7 +87,7 @@ pub(crate) fn put_parameter(out: &mut Vec<u8>, value: &ParameterValue) {
     out.extend_from_slice(&bits.to_le_bytes());
 }
 
-/// What [`encode`] has written.
+/// Reads the bytes that [`encode`] has written.
 ///
 /// # Errors
 /// [`DecodeError`] for anything else.
@@ -136,7 +136,7 @@ impl Head {
     }
 }
 
-/// What is left to read.
+/// The remaining bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Each element has bytes, so that a count beyond what is left ends early.
+    /// Reads a list. Each element has bytes, so a count beyond the remaining bytes ends early.
     fn list<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<T, DecodeError>,

@@ -18,7 +18,7 @@ use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
     testing::{instance_spec, model_config, prepared},
 };
-use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, Scheduler, SchedulerSpec, TestHold};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{
     DataType, InferRequest, PreparedRequest, RequestContext, Responder, Result, Tensor,
@@ -87,7 +87,7 @@ fn start(
         instances: (0..instances).map(|i| instance_spec("empty", i)).collect(),
         statistics,
         initial_states: Vec::new(),
-        hold: Hold::default(),
+        hold: TestHold::default(),
         starts_one_by_one: false,
         warm_up: Vec::new(),
         execution: ExecutionRules::default(),

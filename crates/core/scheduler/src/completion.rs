@@ -1,4 +1,4 @@
-//! The order in which responses leave, where the configuration has `preserve_ordering`.
+//! Sends responses in the order of arrival if the configuration has `preserve_ordering`.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,19 +9,19 @@ use galatea_types::{Responder, Response, ResponseSink};
 
 use crate::sync::{LockExt, Mutex, MutexGuard};
 
-/// Holds responses back until all requests that arrived earlier have their last one. The request whose turn it is
+/// Holds responses back until all requests that arrived earlier have their last response. The request whose turn it is
 /// gets its responses as they come.
 #[derive(Default)]
-pub(crate) struct CompletionQueue(Mutex<Held>);
+pub(crate) struct CompletionQueue(Mutex<HeldCompletion>);
 
 #[derive(Default)]
-struct Held {
-    /// Arrival of the request whose turn it is.
+struct HeldCompletion {
+    /// Arrival number of the request whose turn it is.
     next: u64,
-    /// Requests that have arrived, where they are counted here.
+    /// The number of requests that have arrived, if they are counted here.
     arrivals: u64,
     requests: BTreeMap<u64, HeldRequest>,
-    /// A thread is sending. Others leave their responses to it.
+    /// True while a thread sends; other threads leave their responses to it.
     is_sending: bool,
 }
 
@@ -32,15 +32,15 @@ struct HeldRequest {
 }
 
 impl CompletionQueue {
-    /// A responder that keeps the order. `arrival` counts the accepted requests from 0 without a gap.
+    /// Returns a responder that keeps the order. `arrival` numbers the accepted requests from 0 without a gap.
     pub fn admit(self: Arc<Self>, arrival: u64, responder: Responder) -> Responder {
         let request = HeldRequest { responder: Some(responder), responses: VecDeque::new() };
         self.lock().requests.insert(arrival, request);
         Responder::calling(OrderedSink { queue: self, arrival })
     }
 
-    /// The same for a request that arrives now, where no queue counts them. It must get an answer, or those behind it never
-    /// do.
+    /// Does the same for a request that arrives now, if no queue numbers requests. It must get an answer: responses to later
+    /// requests wait for it.
     pub fn admit_next(self: Arc<Self>, responder: Responder) -> Responder {
         let arrival = {
             let mut held = self.lock();
@@ -50,7 +50,7 @@ impl CompletionQueue {
         self.admit(arrival, responder)
     }
 
-    /// No later response waits for those to this request: it is answered otherwise.
+    /// Skips a request that is answered elsewhere, so that later responses do not wait for it.
     pub fn pass_over(self: Arc<Self>, arrival: u64) {
         self.admit(arrival, Responder::spent()).close();
     }
@@ -64,7 +64,7 @@ impl CompletionQueue {
             return;
         }
         drop(held);
-        // Sent without the lock: the receiver of a response may call this queue.
+        // Sends without the lock, because the receiver of a response may call this queue.
         while let Some((responder, response)) = self.take_next() {
             self.send(responder, response);
         }
@@ -97,12 +97,12 @@ impl CompletionQueue {
         responder.is_some_and(Responder::is_closed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldCompletion> {
         self.0.lock_unpoisoned()
     }
 }
 
-impl Held {
+impl HeldCompletion {
     fn take_next(&mut self) -> Option<(Responder, Response)> {
         let request = self.requests.get_mut(&self.next)?;
         let response = request.responses.pop_front()?;
@@ -121,7 +121,7 @@ impl Held {
     }
 }
 
-/// Takes the responses to one request.
+/// Receives the responses to one request.
 struct OrderedSink {
     queue: Arc<CompletionQueue>,
     arrival: u64,

@@ -1,4 +1,4 @@
-//! What all models of a server share when they execute: the rate limiter, where threads may run, and the memory of states.
+//! Rules that all models of a server share: the rate limiter, thread placement, and the memory for sequence states.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::{rate_limiter::RateLimiter, sequence_memory::SequenceMemory};
 
 /// Added to the nice value of threads of models with `PRIORITY_MAX`.
 const NICENESS_OF_MAX: i32 = -5;
-/// The same for `PRIORITY_MIN`: all that Linux has.
+/// The same for `PRIORITY_MIN`: the largest that Linux has.
 const NICENESS_OF_MIN: i32 = 19;
 
-/// What all models of a server share when they execute. The default limits nothing.
+/// Execution rules that all models of a server share. The default limits nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionRules {
-    /// `None`: instances run as soon as they have work.
+    /// The rate limiter; without one, instances execute as soon as they have work.
     pub rate_limiter: Option<Arc<RateLimiter>>,
-    /// Where instance groups run that name one.
+    /// The host policies that instance groups name.
     pub host_policies: Arc<HostPolicies>,
-    /// What counts the states of sequences.
+    /// Counts the states of sequences.
     pub sequence_memory: Arc<SequenceMemory>,
-    /// Where executions, batches and restarts are reported to tests.
+    /// Receives events of executions, batches and restarts, for tests.
     pub events: DebugEvents,
 }
 
 impl ExecutionRules {
-    /// How the thread of an instance is placed, and all that its backend starts from there.
+    /// Returns the placement of an instance's thread, which threads started by its backend inherit.
     pub fn placement(&self, config: &ModelConfig, spec: &InstanceSpec) -> Placement {
         let name = policy_name(&spec.group, spec.device_id);
         Placement {
@@ -41,14 +41,14 @@ impl ExecutionRules {
         }
     }
 
-    /// How the thread is placed that loads what instances share: as they are, where they are all placed alike.
+    /// Returns the placement of the thread that loads shared data: that of all instances if they agree, else the default.
     pub fn shared_placement(&self, config: &ModelConfig, specs: &[InstanceSpec]) -> Placement {
         let mut placements = specs.iter().map(|spec| self.placement(config, spec));
         let first = placements.next().unwrap_or_default();
         if placements.all(|placement| placement == first) { first } else { Placement::default() }
     }
 
-    /// Logs what the configuration of a model asks for that the command line does not provide.
+    /// Logs a warning for each setting in the model's configuration that needs a command line option that was not given.
     pub(crate) fn warn_of_missing(&self, config: &ModelConfig) {
         let model = config.name();
         let groups = config.instance_groups();
@@ -68,7 +68,7 @@ impl ExecutionRules {
     }
 }
 
-/// The policy that a group names, or that of its device.
+/// Returns the name of the policy of a group: the one it names, or that of its device.
 fn policy_name(group: &InstanceGroup, device: u32) -> String {
     match group.kind {
         _ if !group.host_policy.is_empty() => group.host_policy.clone(),

@@ -1,4 +1,4 @@
-//! How many requests have not had their last response, where no queue counts them.
+//! Counts requests that have not had their last response, if no queue counts them.
 
 use std::{
     sync::{Condvar, Mutex},
@@ -18,24 +18,24 @@ pub(crate) struct InFlight {
 struct State {
     count: usize,
     is_closed: bool,
-    /// Threads that wait for the last request; while there are none, nobody is notified.
+    /// The number of threads that wait for the last request. With none, nobody is notified.
     waiters: usize,
 }
 
 impl InFlight {
-    /// Nothing is in flight. `clock` tells when a wait is over.
+    /// Creates a counter at 0. `clock` decides when a wait is over.
     pub fn new(clock: Clock) -> Self {
         Self { state: Mutex::default(), became_idle: Condvar::new(), clock }
     }
 
-    /// A request comes in; false when it is refused.
+    /// Counts a new request; returns false if it is refused.
     pub fn enter(&self) -> bool {
         let mut state = self.state.lock_unpoisoned();
         state.count += usize::from(!state.is_closed);
         !state.is_closed
     }
 
-    /// A request had its last response.
+    /// Ends a request, which has had its last response.
     pub fn leave(&self) {
         let mut state = self.state.lock_unpoisoned();
         state.count -= 1;
@@ -52,13 +52,13 @@ impl InFlight {
         self.state.lock_unpoisoned().is_closed = true;
     }
 
-    /// Whether nothing is in flight and nothing can come in.
+    /// Returns true if no request is in flight and none can be added.
     pub fn is_closed_and_idle(&self) -> bool {
         let state = self.state.lock_unpoisoned();
         state.is_closed && state.count == 0
     }
 
-    /// Waits until nothing is in flight; false when something is at `deadline`.
+    /// Waits until no request is in flight; returns false if one still is at `deadline`.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
         let mut state = self.state.lock_unpoisoned();
         state.waiters += 1;

@@ -1,18 +1,16 @@
 //! Queues, batching and the instance threads that pull from them.
 //!
-//! A request changes threads twice: from the front end to the instance thread that executes it, and back.
-//! There is no batcher thread in between: an idle instance forms its batch itself, out of what waits at
-//! that moment.
+//! A request changes threads twice: from the front end to the instance thread that executes it, and back. There is no
+//! batcher thread in between: an idle instance forms its batch itself, from the requests that wait at that moment.
 //!
 //! # Invariants
-//! - No runtime library, no async runtime, no socket and no wire format is known here.
-//! - Every request that is accepted gets exactly one final response, whatever panics, expires or closes. One that
-//!   is refused is given back with the error.
+//! - The scheduler uses no runtime library, no async runtime, no socket and no wire format.
+//! - Every accepted request gets exactly one final response, even after a panic, an expiry or a close. A refused
+//!   request is given back with the error.
 //! - A client that has its response finds it counted in the statistics.
-//! - An instance that reports that it broke gets no work until it was restarted, and no instance is dropped while
-//!   a stream is open.
-//! - The rules of batching (`queue`) know no clock and no thread; only `parking` knows which threads sleep.
-//! - Statistics are written, and failed requests logged, through `accounting` only.
+//! - A broken instance gets no work until it is restarted, and no instance is dropped while one of its streams is open.
+//! - The rules of batching (`queue`) use no clock and no thread; only `parking` knows which threads sleep.
+//! - Only `accounting` writes statistics and logs failed requests.
 
 #![warn(missing_docs)]
 
@@ -44,5 +42,5 @@ pub use instance::WarmupSample;
 pub use queue_scheduler::{QueueScheduler, SchedulerSpec};
 pub use rate_limiter::{RateLimiter, ResourceSupply};
 pub use scheduler::Scheduler;
-pub use sequence::Hold;
+pub use sequence::TestHold;
 pub use sequence_memory::SequenceMemory;

@@ -1,4 +1,4 @@
-//! How many executions of an instance still answer requests after `execute` has returned.
+//! Counts executions of an instance that still answer requests after `execute` has returned.
 
 use std::{sync::Arc, time::Instant};
 
@@ -9,16 +9,16 @@ use crate::{
     sync::{Condvar, CondvarExt, LockExt, Mutex},
 };
 
-/// The executions of one instance whose requests are not all answered: as long as there are any, the instance is needed.
+/// The executions of one instance whose requests are not all answered. The instance is needed while there are any.
 pub(crate) struct OpenStreams {
     count: Mutex<usize>,
     changed: Condvar,
-    /// Of the instance, which is at work as long as there are any.
+    /// The busy time of the instance, which is busy while there are open streams.
     busy: Arc<BusyTime>,
     clock: Clock,
 }
 
-/// One of them, until it is dropped.
+/// One open execution, until it is dropped.
 pub(crate) struct OpenStream(Arc<OpenStreams>);
 
 impl OpenStreams {
@@ -26,7 +26,7 @@ impl OpenStreams {
         Self { count: Mutex::new(0), changed: Condvar::new(), busy, clock }
     }
 
-    /// `begun`: when the execution began.
+    /// Opens a stream. `begun` is the time its execution began.
     pub fn open(self: &Arc<Self>, begun: Instant) -> OpenStream {
         let mut count = self.count.lock_unpoisoned();
         *count += 1;
@@ -35,7 +35,7 @@ impl OpenStreams {
         OpenStream(self.clone())
     }
 
-    /// Waits until all that were opened are dropped.
+    /// Waits until all open streams are dropped.
     pub fn wait_until_none(&self) {
         let count = self.count.lock_unpoisoned();
         drop(self.changed.wait_while_unpoisoned(count, |count| *count > 0));

@@ -7,7 +7,7 @@ use galatea_types::CorrelationId;
 
 use crate::{
     queue::{Extent, JoinRules, Placement, Queued},
-    sequence::OfSequence,
+    sequence::SequenceRequest,
 };
 
 /// A queued request with its place in the order of arrival.
@@ -17,7 +17,7 @@ pub(crate) struct QueuedRequest {
 }
 
 impl QueuedRequest {
-    /// A request on its way to the queue, which numbers it.
+    /// Creates a request without a number; the queue numbers it.
     pub fn new(pending: PendingRequest) -> Self {
         Self { pending, arrival: 0 }
     }
@@ -59,7 +59,7 @@ impl Queued for QueuedRequest {
     }
 }
 
-impl OfSequence for QueuedRequest {
+impl SequenceRequest for QueuedRequest {
     type States = SequenceStates;
 
     fn state_bytes(states: &SequenceStates) -> usize {

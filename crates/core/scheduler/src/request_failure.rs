@@ -1,9 +1,9 @@
-//! Why a request was not executed or not answered by its model. Clients match on these texts.
+//! The reasons why a request was not executed or not answered by its model. Clients match on these texts.
 
 use galatea_backend::NOT_ITERATIVE;
 use galatea_types::{Code, CorrelationId, DataType, Error};
 
-/// Why a request failed in the scheduler. `prefix` is that of messages about one request.
+/// The reason why a request failed in the scheduler. `prefix` is that of messages about one request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestFailure {
     #[error(
@@ -16,13 +16,13 @@ pub(crate) enum RequestFailure {
     NoWorkingInstance { prefix: String, model: String, reason: Error },
     #[error("Request timeout expired")]
     Expired,
-    /// Nobody waits for the response any more.
+    /// The client has gone.
     #[error("Request was cancelled")]
     Abandoned,
     /// The backend is done with the request and has not answered it.
     #[error("the backend of model '{model}' gave no response to the request")]
     Unanswered { model: String },
-    /// The batch size of a request is that of its inputs.
+    /// The batch size of a request is that of its inputs, so a request without inputs has none.
     #[error("{prefix}out of bounds index 0: request has 0 inputs")]
     NoInputs { prefix: String },
     #[error(
@@ -59,7 +59,7 @@ pub(crate) enum RequestFailure {
          CONTROL_SEQUENCE_CORRID"
     )]
     CorrelationIdType { id: CorrelationId, model: String, data_type: DataType },
-    /// An earlier request of the sequence is not executed.
+    /// An earlier request of the sequence was not executed.
     #[error("the sequence of the request was cancelled")]
     SequenceCancelled,
     #[error("timeout of the corresponding sequence has been expired")]

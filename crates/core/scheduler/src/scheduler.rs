@@ -1,16 +1,16 @@
-//! What takes the requests of a model.
+//! The interface that takes the requests of a model.
 
 use std::time::Instant;
 
 use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
-/// What takes the requests of one model version.
+/// The receiver of the requests of one model version.
 pub trait Scheduler: Send + Sync {
-    /// Takes a request. What became of it comes through `responder`, and is counted.
+    /// Takes a request. Its result is counted and comes through `responder`.
     ///
     /// # Errors
-    /// [`Refused`] when the request is not taken: the scheduler is closed, its queue is full, or nothing works
-    /// that could execute it. That is counted as a failure here.
+    /// [`Refused`] if the request is not taken: the scheduler is closed, its queue is full, or no instance works that could
+    /// execute it. A refusal is counted as a failure here.
     fn submit(
         &self,
         request: PreparedRequest,
@@ -18,25 +18,24 @@ pub trait Scheduler: Send + Sync {
         responder: Responder,
     ) -> Result<(), Refused>;
 
-    /// Requests queued, executing and streaming.
+    /// Returns the number of requests queued, executing and streaming.
     fn in_flight(&self) -> usize;
 
-    /// Answers the requests that wait and that nobody waits for any more, so that the memory they hold is free before
-    /// their turn comes. Returns how many there were.
+    /// Answers waiting requests whose clients have gone, so that their memory is free before their turn comes. Returns the
+    /// number of these requests.
     fn release_abandoned(&self) -> usize;
 
-    /// Waits until nothing is in flight, while requests are still accepted; false when that is not so by
-    /// `deadline`.
+    /// Waits until nothing is in flight, while requests are still accepted; returns false if something is at `deadline`.
     fn wait_until_idle(&self, deadline: Instant) -> bool;
 
-    /// New requests go elsewhere from now on, but for those that are on their way: no sequence of which nothing waits will go
-    /// on, so each gives way to those that wait for its place.
+    /// Declares that new requests go elsewhere, except those on their way. A sequence without waiting requests
+    /// will not continue, so its place goes to a sequence that waits for one.
     fn expect_no_more(&self);
 
-    /// Refuses new requests from now on. What is queued is still answered.
+    /// Refuses new requests from now on. Queued ones are still answered.
     fn close(&self);
 
-    /// Closes, and waits until everything is answered and every thread has ended; false when that is not
-    /// so by `deadline`.
+    /// Closes, and waits until every request is answered and every thread has ended; returns false if that is not so by
+    /// `deadline`.
     fn drain(&self, deadline: Instant) -> bool;
 }

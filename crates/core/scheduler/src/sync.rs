@@ -1,5 +1,5 @@
-//! What threads of the scheduler meet at: the standard library's, and in unit tests those of a model checker,
-//! which runs a test's threads in many different orders.
+//! Locks, condition variables and threads of the scheduler: those of the standard library, and in unit tests those of a
+//! model checker, which runs the threads of a test in many different orders.
 
 #[cfg(not(test))]
 pub(crate) use galatea_types::{CondvarExt, LockExt};
@@ -23,8 +23,8 @@ mod standard {
 
     use galatea_types::Clock;
 
-    /// Waits on `changed` as long as `condition` holds, until `deadline` at most; true when that has passed and the condition
-    /// still holds. `guard` is one of `_mutex`, which only the model checker needs.
+    /// Waits on `changed` while `condition` holds, at most until `deadline`. Returns true if the deadline has passed and the
+    /// condition still holds. `guard` is one of `_mutex`, which only the model checker needs.
     pub(crate) fn wait_while_until<'a, T>(
         clock: &Clock,
         (_mutex, changed): (&'a Mutex<T>, &Condvar),

@@ -7,12 +7,12 @@ use std::{cell::Cell, time::Duration};
 pub(crate) struct DateAndTime([u8; 19]);
 
 thread_local! {
-    /// The second that was asked for last: lines come by the thousand, and seconds one by one.
+    /// The text of the last second asked for: thousands of lines share one second.
     static LAST: Cell<(u64, DateAndTime)> = const { Cell::new((0, DateAndTime(*b"1970-01-01T00:00:00"))) };
 }
 
 impl DateAndTime {
-    /// Of an instant, in UTC.
+    /// Formats an instant in UTC.
     pub fn of(since_epoch: Duration) -> Self {
         let seconds = since_epoch.as_secs();
         let (last, text) = LAST.get();
@@ -43,7 +43,7 @@ impl DateAndTime {
     }
 }
 
-/// Appends `ffffff`.
+/// Appends the microseconds as `ffffff`.
 pub(crate) fn write_micros(out: &mut String, since_epoch: Duration) {
     let micros = u64::from(since_epoch.subsec_micros());
     for number in [micros / 10_000, micros / 100 % 100, micros % 100] {
@@ -51,13 +51,13 @@ pub(crate) fn write_micros(out: &mut String, since_epoch: Duration) {
     }
 }
 
-/// Of a number below 100.
+/// Returns the digits of a number below 100.
 fn digits(number: u64) -> [u8; 2] {
     let digit = |number: u64| b'0' + (number % 10) as u8;
     [digit(number / 10), digit(number)]
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
+/// Returns year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 ///
 /// Counts in eras of 400 years that begin on 1 March, so that the leap day is the last day of its year.
 fn civil_date(days: u64) -> (u64, u64, u64) {

@@ -1,13 +1,13 @@
-//! How often something happened, and how long it took.
+//! A number of events and their total duration.
 
 use std::time::Duration;
 
-/// How often something happened and how long it took in all.
+/// A number of events and their total duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DurationCount {
-    /// How often.
+    /// The number of events.
     pub count: u64,
-    /// Nanoseconds in all.
+    /// Their total duration in nanoseconds.
     pub ns: u64,
 }
 

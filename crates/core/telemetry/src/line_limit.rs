@@ -1,4 +1,4 @@
-//! How many lines of one kind the log gets, so that what happens under load cannot flood it.
+//! A limit on log lines of one kind, so that events under load cannot flood the log.
 
 use std::{
     fmt, mem,
@@ -8,43 +8,43 @@ use std::{
 
 use galatea_types::LockExt;
 
-/// How long a period is.
+/// Length of a period.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Most lines in a period.
 const MAX_LINES: u32 = 10;
 
-/// Those that have suppressed lines since they were last asked.
-static SUPPRESSING: Mutex<Vec<Arc<Limited>>> = Mutex::new(Vec::new());
+/// The limits that have suppressed lines since the last report.
+static SUPPRESSING: Mutex<Vec<Arc<LimitedLine>>> = Mutex::new(Vec::new());
 
-/// Admits a few lines per second, counts the others, and tells how many they were: before the next line that it admits, or
-/// at a [`tell_suppressed`] if none comes.
+/// Admits a few lines per second and counts the others. It reports their number before the next line that it admits, or at a
+/// [`tell_suppressed`] if no line comes.
 #[derive(Debug)]
-pub struct LineLimit(Arc<Limited>);
+pub struct LineLimit(Arc<LimitedLine>);
 
-/// Logs how many lines were suppressed.
-type Tell = Box<dyn Fn(u64) + Send + Sync>;
+/// Logs the number of suppressed lines.
+type ReportSuppressed = Box<dyn Fn(u64) + Send + Sync>;
 
-struct Limited {
-    recent: Mutex<Recent>,
-    tell: Tell,
+struct LimitedLine {
+    recent: Mutex<RecentLines>,
+    tell: ReportSuppressed,
 }
 
-/// What was logged in the current period.
+/// The lines of the current period.
 #[derive(Debug)]
-struct Recent {
+struct RecentLines {
     period_ends_at: Instant,
     lines: u32,
     suppressed: u64,
 }
 
 impl LineLimit {
-    /// Nothing was logged yet. `tell` logs how many lines were suppressed.
+    /// Makes a limit that has admitted nothing yet. `tell` logs the number of suppressed lines.
     pub fn new(tell: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        let recent = Recent { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
-        Self(Arc::new(Limited { recent: Mutex::new(recent), tell: Box::new(tell) }))
+        let recent = RecentLines { period_ends_at: Instant::now(), lines: 0, suppressed: 0 };
+        Self(Arc::new(LimitedLine { recent: Mutex::new(recent), tell: Box::new(tell) }))
     }
 
-    /// Whether another line may be logged now.
+    /// Returns whether another line may be logged now.
     pub fn admits(&self) -> bool {
         let admitted = self.0.recent.lock_unpoisoned().admit(Instant::now());
         match admitted {
@@ -63,8 +63,7 @@ impl LineLimit {
     }
 }
 
-/// Tells how many lines were suppressed where nothing followed that would have told it: the flood is over. To be called now
-/// and then.
+/// Reports suppressed lines that no later line has reported, because the flood is over. Call it from time to time.
 pub fn tell_suppressed() {
     let (mut due, now) = (Vec::new(), Instant::now());
     SUPPRESSING.lock_unpoisoned().retain(|limited| {
@@ -77,7 +76,7 @@ pub fn tell_suppressed() {
     due.iter().for_each(|(limited, count)| (limited.tell)(*count));
 }
 
-impl fmt::Debug for Limited {
+impl fmt::Debug for LimitedLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limited").field("recent", &self.recent).finish_non_exhaustive()
     }
@@ -85,14 +84,14 @@ impl fmt::Debug for Limited {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Admission {
-    /// It may be logged, after so many that were not.
+    /// The line may be logged, after this many suppressed lines.
     After(u64),
     Suppressed {
         is_first: bool,
     },
 }
 
-impl Recent {
+impl RecentLines {
     fn admit(&mut self, now: Instant) -> Admission {
         if now >= self.period_ends_at {
             (self.period_ends_at, self.lines) = (now + PERIOD, 0);
@@ -122,7 +121,7 @@ mod tests {
     #[test]
     fn a_period_has_few_lines_and_the_next_one_counts_the_rest() {
         let start = Instant::now();
-        let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
+        let mut recent = RecentLines { period_ends_at: start, lines: 0, suppressed: 0 };
         (0..MAX_LINES).for_each(|_| assert_eq!(recent.admit(start), LINE));
         assert_eq!(recent.admit(start), Admission::Suppressed { is_first: true });
         assert_eq!(recent.admit(start + PERIOD / 2), Admission::Suppressed { is_first: false });
@@ -133,7 +132,7 @@ mod tests {
     #[test]
     fn what_was_suppressed_is_told_once_the_flood_is_over() {
         let start = Instant::now();
-        let mut recent = Recent { period_ends_at: start, lines: 0, suppressed: 0 };
+        let mut recent = RecentLines { period_ends_at: start, lines: 0, suppressed: 0 };
         (0..MAX_LINES + 3).for_each(|_| _ = recent.admit(start));
         assert_eq!(recent.take_suppressed(start + PERIOD / 2), None);
         assert_eq!(recent.take_suppressed(start + PERIOD), Some(3));

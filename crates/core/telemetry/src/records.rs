@@ -1,11 +1,11 @@
-//! What is known of a request that succeeded, and of an execution.
+//! Records of requests that succeeded, and of executions.
 
 use std::time::Duration;
 
-/// The phases of a request: the whole, the queue, and the three of computing.
+/// Number of the phases of a request: the whole, the queue, and the three of computing.
 pub(crate) const PHASES: usize = 5;
 
-/// Where the time of one successful request went.
+/// The durations of a successful request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestRecord {
     /// From the arrival to the last response.
@@ -21,7 +21,7 @@ pub struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// The whole, the queue, and the three of computing.
+    /// Returns the whole, the queue, and the three phases of computing.
     pub(crate) fn phases(&self) -> [Duration; PHASES] {
         [self.total, self.queue, self.compute_input, self.compute_infer, self.compute_output]
     }
@@ -34,16 +34,16 @@ pub struct CacheHitRecord {
     pub total: Duration,
     /// Waiting for an equal request that was being executed.
     pub queue: Duration,
-    /// Of the look-up.
+    /// Duration of the look-up.
     pub look_up: Duration,
 }
 
-/// One execution: `batch_size` items at once, in however many requests, and `inferences` of them with success.
+/// An execution of `batch_size` items in any number of requests, of which `inferences` items succeeded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BatchRecord {
     /// Items that were executed together.
     pub batch_size: u64,
-    /// Those of requests that did not fail.
+    /// Items of requests that did not fail.
     pub inferences: u64,
     /// Preparing inputs.
     pub compute_input: Duration,

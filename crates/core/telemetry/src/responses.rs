@@ -1,24 +1,24 @@
-//! Statistics of single responses, by their place among those to one request.
+//! Statistics of responses by their position among the responses to a request.
 
 use std::time::Duration;
 
 use crate::duration_count::DurationCount;
 
-/// The responses to a request that are counted apart. Those behind are not: a stream may have millions.
+/// Number of responses to a request that are counted apart. Later ones are not: a stream may have millions.
 pub const MAX_COUNTED_RESPONSES: usize = 1024;
 
-/// What a backend reports of one response to a request.
+/// A backend's report of a response to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseRecord {
-    /// What became of it.
+    /// The outcome of the response.
     pub outcome: ResponseOutcome,
-    /// Computing what it says.
+    /// Time to compute its content.
     pub compute_infer: Duration,
-    /// Making its outputs; 0 where there are none.
+    /// Time to make its outputs; 0 when there are none.
     pub compute_output: Duration,
 }
 
-/// What became of a response.
+/// The outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseOutcome {
     /// It was sent.
@@ -31,25 +31,25 @@ pub enum ResponseOutcome {
     Cancelled,
 }
 
-/// All responses in one place among those to their requests.
+/// All responses at one position among the responses to their requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResponseStatistics {
     /// Computing.
     pub compute_infer: DurationCount,
     /// Making outputs.
     pub compute_output: DurationCount,
-    /// Those that were sent, from beginning to end.
+    /// Responses that were sent, from beginning to end.
     pub success: DurationCount,
     /// Errors, from beginning to end.
     pub fail: DurationCount,
-    /// Those with nothing to send.
+    /// Responses with nothing to send.
     pub empty_response: DurationCount,
-    /// Those whose request was cancelled.
+    /// Responses whose request was cancelled.
     pub cancel: DurationCount,
 }
 
 impl ResponseStatistics {
-    /// As Triton counts: a cancelled response has no phases, and one without outputs none in which they were made.
+    /// Adds a response as Triton does: a cancelled response counts no phases, and one without outputs counts no output phase.
     pub(crate) fn add(&mut self, record: &ResponseRecord) {
         let ResponseRecord { outcome, compute_infer, compute_output } = *record;
         let of_outcome = match outcome {

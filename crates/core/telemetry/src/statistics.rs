@@ -18,10 +18,10 @@ use crate::{
     responses::{MAX_COUNTED_RESPONSES, ResponseRecord, ResponseStatistics},
 };
 
-/// Why a request failed, as the `reason` label names it.
+/// The reason why a request failed, as the `reason` label names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
-    /// The queue did not take it, or not in time.
+    /// The queue refused it, or it waited too long.
     Rejected,
     /// Its client cancelled it.
     Canceled,
@@ -38,10 +38,10 @@ galatea_types::names! {
     }
 }
 
-/// Why a request was not executed.
+/// The reason why a request was not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// Its queue had as many as it may have.
+    /// Its queue was full.
     QueueFull,
     /// It waited in the queue for longer than it may.
     QueueTimeout,
@@ -70,7 +70,7 @@ pub struct BatchStatistics {
     pub compute_output: DurationCount,
 }
 
-/// Everything counted for one model version, at one moment.
+/// All counters of a model version, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatisticsSnapshot {
     /// Milliseconds since the epoch; 0 before the first inference.
@@ -83,7 +83,7 @@ pub struct StatisticsSnapshot {
     pub success: DurationCount,
     /// Requests that failed, from arrival to error.
     pub fail: DurationCount,
-    /// Waiting of requests that succeeded.
+    /// Time in the queue, per request that succeeded.
     pub queue: DurationCount,
     /// Preparing inputs, per request that succeeded.
     pub compute_input: DurationCount,
@@ -93,28 +93,28 @@ pub struct StatisticsSnapshot {
     pub compute_output: DurationCount,
     /// Requests that were answered from the response cache, and their look-ups.
     pub cache_hit: DurationCount,
-    /// Requests that the response cache could not answer: their look-ups and, where that was waited for, the insertion.
+    /// Requests that the response cache could not answer: their look-ups, and the insertion if the client waited for it.
     pub cache_miss: DurationCount,
     /// Failures by reason, in the order of [`FailureReason::ALL`].
     pub failures: [u64; 4],
     /// Executions by batch size.
     pub batches: BTreeMap<u64, BatchStatistics>,
-    /// Responses by their place among those to one request, as far as the backend reports them; the first
+    /// Responses by their position among the responses to a request, if the backend reports them; the first
     /// [`MAX_COUNTED_RESPONSES`] only.
     pub responses: Vec<ResponseStatistics>,
     /// Requests in the queue at this moment.
     pub pending: i64,
     /// Requests that were not executed, in the order of [`RefusalReason::ALL`].
     pub refused: [u64; RefusalReason::ALL.len()],
-    /// How often an instance was started again.
+    /// Number of restarts of instances.
     pub restarts: u64,
     /// Executions by threads that brought requests, in place of an instance's own thread.
     pub executions_in_place: u64,
 }
 
 impl StatisticsSnapshot {
-    /// Returns the items of all executions, also of those whose requests failed: what `execution_count` makes a mean batch
-    /// size of. `inference_count` makes none, for it has only the items of requests that succeeded.
+    /// Returns the items of all executions, also of failed requests. Divided by `execution_count` it gives the mean batch size.
+    /// `inference_count` does not, because it has only the items of requests that succeeded.
     pub fn executed_items(&self) -> u64 {
         let items = |(size, batch): (&u64, &BatchStatistics)| {
             size.saturating_mul(batch.compute_infer.count)
@@ -122,7 +122,7 @@ impl StatisticsSnapshot {
         self.batches.iter().map(items).fold(0, u64::saturating_add)
     }
 
-    /// In the order of the phases.
+    /// Returns the durations in the order of the phases.
     pub(crate) fn phases(&self) -> [DurationCount; PHASES] {
         [self.success, self.queue, self.compute_input, self.compute_infer, self.compute_output]
     }
@@ -136,10 +136,10 @@ impl StatisticsSnapshot {
     }
 }
 
-/// How often something has happened to a model version.
+/// Counts of the events of a model version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Requests that were answered, whether well or not.
+    /// Requests that were answered, with success or failure.
     pub ended: u64,
     /// Executions of the model.
     pub executions: u64,
@@ -149,13 +149,13 @@ pub struct Activity {
     pub restarts: u64,
 }
 
-/// What is counted of one model version, shared by all threads that handle its requests.
+/// The counters of a model version, shared by all threads that handle its requests.
 ///
 /// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
 #[derive(Debug, Default)]
 pub struct ModelStatistics {
     clock: Clock,
-    recorded: Mutex<Recorded>,
+    recorded: Mutex<RecordedCounts>,
     has_first_response: bool,
     pending: AtomicI64,
     refused: [AtomicU64; RefusalReason::ALL.len()],
@@ -164,27 +164,27 @@ pub struct ModelStatistics {
 }
 
 #[derive(Debug, Default)]
-struct Recorded {
+struct RecordedCounts {
     counters: StatisticsSnapshot,
     distributions: Option<Box<Distributions>>,
 }
 
 impl ModelStatistics {
-    /// Counters, and the distributions that are asked for. All times of the model are told by `clock`.
+    /// Makes the counters, and the distributions that `settings` ask for. `clock` gives all times of the model.
     pub fn new(settings: &DistributionSettings, clock: Clock) -> Self {
         let distributions = Distributions::new(settings, clock.now());
         let has_first_response = distributions.as_ref().is_some_and(|d| d.has_first_response());
-        let recorded = Mutex::new(Recorded { distributions, ..Recorded::default() });
+        let recorded = Mutex::new(RecordedCounts { distributions, ..RecordedCounts::default() });
         Self { clock, recorded, has_first_response, ..Self::default() }
     }
 
-    /// Returns the clock that tells all times of the model: those that are counted, and those that rules of its scheduler go by.
+    /// Returns the clock of the model: it gives the counted times, and the times that its scheduler uses.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Counts an execution and the requests it answered with success, if any. Call it before the answers are
-    /// sent, so that a client that has its answer finds it counted.
+    /// Counts an execution and the requests it answered with success, if any. Call it before sending the answers, so that a
+    /// client with an answer finds it counted.
     pub fn record_execution(
         &self,
         batch: &BatchRecord,
@@ -205,15 +205,15 @@ impl ModelStatistics {
         recorded.add_successes(&self.clock, requests);
     }
 
-    /// Counts requests that succeeded in an execution that is counted already: those of a decoupled model
-    /// end one by one, long after they were executed.
+    /// Counts requests that succeeded in an execution that is counted already: requests of a decoupled model end one by one, long
+    /// after they were executed.
     pub fn record_successes(&self, requests: impl IntoIterator<Item = RequestRecord>) {
         self.recorded.lock_unpoisoned().add_successes(&self.clock, requests);
     }
 
     /// Counts a request that was answered from the response cache. It is a success as well.
     pub fn record_cache_hit(&self, hit: &CacheHitRecord) {
-        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        let RecordedCounts { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
         c.success.add(1, hit.total);
         c.queue.add(1, hit.queue);
         c.cache_hit.add(1, hit.look_up);
@@ -222,10 +222,10 @@ impl ModelStatistics {
         }
     }
 
-    /// Counts a request that the response cache could not answer, beside what became of it. `insertion`: of its answer,
-    /// which its client waits for as well; `None` where there was none.
+    /// Counts a request that the response cache could not answer, beside its own outcome. `insertion` is the time to store its
+    /// answer, which its client waits for too; `None` when nothing was stored.
     pub fn record_cache_miss(&self, look_up: Duration, insertion: Option<Duration>) {
-        let Recorded { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
+        let RecordedCounts { counters: c, distributions } = &mut *self.recorded.lock_unpoisoned();
         let insertion = insertion.unwrap_or_default();
         // The look-up was before the execution, and is in the time of the request already.
         c.success.add(0, insertion);
@@ -244,7 +244,7 @@ impl ModelStatistics {
         }
     }
 
-    /// Counts one response to a request, the one of this number from 0. Few backends report them.
+    /// Counts a response to a request; `number` is its position from 0. Few backends report responses.
     pub fn record_response(&self, number: usize, record: &ResponseRecord) {
         if number >= MAX_COUNTED_RESPONSES {
             return;
@@ -258,12 +258,12 @@ impl ModelStatistics {
         }
     }
 
-    /// Whether [`record_first_response`](Self::record_first_response) is of use.
+    /// Returns whether [`record_first_response`](Self::record_first_response) has an effect.
     pub fn has_first_response(&self) -> bool {
         self.has_first_response
     }
 
-    /// The first response to a request comes now, this long after its receipt.
+    /// Records the first response to a request, `after` its receipt.
     pub fn record_first_response(&self, after: Duration) {
         if let Some(distributions) = &mut self.recorded.lock_unpoisoned().distributions {
             distributions.responded_first(after);
@@ -277,32 +277,32 @@ impl ModelStatistics {
         }
     }
 
-    /// An instance that stopped working was started again.
+    /// Counts the restart of an instance that had stopped working.
     pub fn record_restart(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A thread that brought requests begins to execute some, in place of the instance's own thread.
+    /// Counts an execution that a thread that brought requests begins, in place of the instance's own thread.
     pub fn record_execution_in_place(&self) {
         self.executions_in_place.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One more request waits in the queue.
+    /// Counts one more request in the queue.
     pub fn pending_up(&self) {
         self.pending.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One request less waits in the queue.
+    /// Counts one request less in the queue.
     pub fn pending_down(&self) {
         self.pending.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Requests in the queue at this moment.
+    /// Returns the number of requests in the queue at this moment.
     pub fn pending(&self) -> u64 {
         u64::try_from(self.pending.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// How often something has happened to it: two that are the same have nothing between them. Cheaper than a snapshot.
+    /// Returns the counts of events. Two equal results have no event between them. It is cheaper than a snapshot.
     pub fn activity(&self) -> Activity {
         let pending = self.pending.load(Ordering::Relaxed);
         let restarts = self.restarts.load(Ordering::Relaxed);
@@ -311,7 +311,7 @@ impl ModelStatistics {
         Activity { ended: success.count + fail.count, executions: *executions, pending, restarts }
     }
 
-    /// Records from now on how long requests take, for [`recent`](Self::recent), or no longer.
+    /// Starts or stops recording the durations of requests for [`recent`](Self::recent).
     pub fn set_watched(&self, is_watched: bool) {
         let distributions = &mut self.recorded.lock_unpoisoned().distributions;
         if is_watched {
@@ -322,19 +322,18 @@ impl ModelStatistics {
         }
     }
 
-    /// How long requests that succeeded took in all, in the last minute, as far as somebody watched; `None` where there
-    /// were none.
+    /// Returns the total durations of requests that succeeded in the last minute, while watched; `None` when there were none.
     pub fn recent(&self) -> Option<RecentDurations> {
         self.recorded.lock_unpoisoned().distributions.as_mut()?.recent(self.clock.now())
     }
 
-    /// All counters of one moment.
+    /// Returns all counters of one moment.
     pub fn snapshot(&self) -> StatisticsSnapshot {
         let counters = self.recorded.lock_unpoisoned().counters.clone();
         self.with_gauges(counters)
     }
 
-    /// All counters of one moment, and the distributions that fit them.
+    /// Returns all counters of one moment, and the distributions that match them.
     pub fn scrape(&self) -> (StatisticsSnapshot, DistributionsSnapshot) {
         let mut recorded = self.recorded.lock_unpoisoned();
         let counters = recorded.counters.clone();
@@ -357,7 +356,7 @@ impl ModelStatistics {
     }
 }
 
-impl Recorded {
+impl RecordedCounts {
     fn add_successes(&mut self, clock: &Clock, requests: impl IntoIterator<Item = RequestRecord>) {
         let Self { counters, distributions } = self;
         match distributions {

@@ -1,4 +1,4 @@
-//! What a server was started with and has opened: it changes seldom, so it is sent only when it does.
+//! The facts about a server that seldom change: they are sent only when they do.
 
 use std::{
     collections::BTreeMap,
@@ -8,14 +8,14 @@ use std::{
 use galatea_types::LockExt;
 use serde::Serialize;
 
-/// What a server was started with, and what it has opened since. Copies share it.
+/// The ports, options and runtimes of a server. Copies share them.
 #[derive(Clone, Debug, Default)]
 pub struct SharedAbout(Arc<Mutex<About>>);
 
 /// Ports, options and runtimes of a server, as its page shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct About {
-    /// Counts changes.
+    /// The number of changes so far.
     #[serde(skip)]
     pub revision: u64,
     ports: Vec<Port>,
@@ -30,21 +30,21 @@ struct Port {
     is_encrypted: bool,
 }
 
-/// The library that a backend has opened.
+/// The library that a backend has loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Runtime {
-    /// Empty: the backend tells none.
+    /// Empty if the backend reports none.
     version: String,
     path: String,
 }
 
 impl SharedAbout {
-    /// Sets the options in force, which are no secrets: those that the log shows at the start.
+    /// Sets the current options. They contain no secrets: the log shows them at the start.
     pub fn set_options(&self, options: &[(String, String)]) {
         self.change(|about| about.options = options.to_vec());
     }
 
-    /// Adds a port that `service` listens at.
+    /// Adds a port on which `service` listens.
     pub fn add_port(&self, service: &str, address: String, is_encrypted: bool) {
         let port = Port { service: service.to_owned(), address, is_encrypted };
         self.change(|about| {
@@ -53,7 +53,7 @@ impl SharedAbout {
         });
     }
 
-    /// Adds the library of a backend that was opened. `version` names the library too.
+    /// Adds the loaded library of a backend. `version` names the library too.
     pub fn add_runtime(&self, backend: &str, version: Option<String>, path: String) {
         let runtime = Runtime { version: version.unwrap_or_default(), path };
         self.change(|about| drop(about.runtimes.insert(backend.to_owned(), runtime)));
@@ -65,7 +65,7 @@ impl SharedAbout {
         change(&mut about);
     }
 
-    /// Returns a copy, unless it is still that of `revision`.
+    /// Returns a copy, unless its revision is still `revision`.
     pub(crate) fn newer_than(&self, revision: Option<u64>) -> Option<About> {
         let about = self.0.lock_unpoisoned();
         (revision != Some(about.revision)).then(|| about.clone())

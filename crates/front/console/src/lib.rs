@@ -1,13 +1,13 @@
-//! The web console: its page, what it shows of a running server, and the document that describes the HTTP routes.
+//! The web console: its page, its data about a running server, and the document that describes the HTTP routes.
 //!
-//! [`page`] has the files of the page, [`Console`] the events that keep it up to date, [`openapi`] the document. The HTTP
-//! front end gives them to clients.
+//! [`page`] has the files of the page, [`Console`] the events that keep it up to date, and [`openapi`] the document.
+//! The HTTP front end sends them to clients.
 //!
-//! What is shown comes from counters that exist anyway. One thread reads them: every five seconds for a history of the last
-//! quarter of an hour, and once a second for all who watch. Only while somebody does, durations of requests are recorded.
+//! The data comes from counters that exist anyway. One thread reads them: every five seconds for a history of the last
+//! quarter of an hour, and once a second for all watchers. Request durations are recorded only while somebody watches.
 //!
-//! **Invariants.** No sockets and no message of HTTP: bytes and the values of headers leave this crate. Nothing here is on
-//! the way of a request. What is kept, sent and written down for clients is bounded, whatever models and clients there are.
+//! **Invariants.** This crate has no sockets and no HTTP messages, only bytes and header values. No request passes
+//! through it. All that it keeps and sends is bounded, whatever models and clients there are.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The files of the page, embedded in the program, and the headers they are sent with.
+//! The files of the page, embedded in the program, and their headers.
 
 use std::{io::Read, sync::LazyLock};
 
@@ -8,19 +8,19 @@ use sha2::{Digest, Sha256};
 /// One file of the page.
 #[derive(Debug)]
 pub struct PageFile {
-    /// As it stands in a path.
+    /// The name in the path.
     pub name: &'static str,
-    /// A media type.
+    /// The media type.
     pub content_type: &'static str,
-    /// All of it.
+    /// The content, decompressed.
     pub content: Vec<u8>,
-    /// The same as it is embedded.
+    /// The content as it is embedded, compressed.
     pub gzip: &'static [u8],
-    /// A strong validator, with its quotes: another one for other content.
+    /// A strong validator, with its quotes, that differs for different content.
     pub etag: String,
 }
 
-/// Those of the folder `page`: `build.rs` lists them.
+/// The files of the folder `page`, listed by `build.rs`.
 static FILES: LazyLock<Vec<PageFile>> = LazyLock::new(|| {
     let files = include!(concat!(env!("OUT_DIR"), "/files.rs"));
     let file = |(name, content_type, gzip): (_, _, &'static [u8])| {
@@ -34,11 +34,11 @@ static FILES: LazyLock<Vec<PageFile>> = LazyLock::new(|| {
     files.into_iter().map(file).collect()
 });
 
-/// The page itself. It looks at its own path for what to show.
+/// The page itself. Its own path tells it which view to show.
 pub const INDEX: &str = "index.html";
 
-/// What every file is sent with, beside its type and validator. Nothing from elsewhere is loaded, nothing in the page's
-/// text is run, and no other site can show the page within its own.
+/// The headers of every file, besides its type and validator. The page loads nothing from elsewhere and runs nothing in
+/// its text, and no other site can embed it.
 pub const HEADERS: [(&str, &str); 5] = [
     (
         "Content-Security-Policy",
@@ -51,12 +51,12 @@ pub const HEADERS: [(&str, &str); 5] = [
     ("Cache-Control", "no-cache"),
 ];
 
-/// The file of this name.
+/// Returns the file with this name.
 pub fn file(name: &str) -> Option<&'static PageFile> {
     FILES.iter().find(|file| file.name == name)
 }
 
-/// Whether a client that has these validators (`If-None-Match`) has this file.
+/// Returns `true` if a client with these validators (`If-None-Match`) has this file.
 pub fn is_known(file: &PageFile, if_none_match: &str) -> bool {
     let known = |given: &str| given == "*" || given.trim_start_matches("W/") == file.etag;
     if_none_match.split(',').map(str::trim).any(known)

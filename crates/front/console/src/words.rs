@@ -1,8 +1,8 @@
-//! The forms in which the page gets keys and instants.
+//! The forms of keys and times on the page.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Tells versions apart: no name has a slash in it.
+/// Returns a key that identifies a version, since no name contains a slash.
 pub(crate) fn key(namespace: &str, name: &str, version: Option<i64>) -> String {
     let version = version.map_or_else(|| "-".to_owned(), |version| version.to_string());
     match namespace {

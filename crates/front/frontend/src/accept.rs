@@ -1,4 +1,4 @@
-//! Accepting connections and giving each to a worker.
+//! Accepts connections and gives each to a worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use crate::{
     listener::Listener,
     repeated_log::RepeatedLog,
     socket::DetachedSocket,
-    stage::Stage,
+    stage::ShutdownStage,
 };
 
-/// How long to wait after a failed accept, at first and at most. The usual cause is that the process is out of file
-/// descriptors: trying again at once would only spin.
+/// The first and the longest pause after a failed accept. The usual cause is that the process has no file descriptors
+/// left, so an immediate retry would only spin.
 const ACCEPT_BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// A connection on its way to its worker, counted there from now on.
-pub(crate) struct Accepted {
+/// An accepted connection that is on its way to its worker. The worker counts it from now on.
+pub(crate) struct AcceptedConnection {
     pub socket: DetachedSocket,
     pub peer: Peer,
     pub counted: RequestGuard,
@@ -30,27 +30,27 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) struct WorkerLink {
-    pub sender: mpsc::UnboundedSender<Accepted>,
-    /// Those that it holds.
+    pub sender: mpsc::UnboundedSender<AcceptedConnection>,
+    /// The open connections of the worker.
     pub connections: Arc<InFlight>,
 }
 
-/// Takes connections from a listener for all workers, and looks after those that all front ends have.
+/// Accepts connections from a listener for all workers, and sweeps the connections of all front ends.
 pub(crate) struct Acceptor {
-    /// Of the front end, for the log.
+    /// The name of the front end, for the log.
     pub name: &'static str,
     pub listener: Listener,
     pub workers: Vec<WorkerLink>,
-    pub stage: watch::Receiver<Stage>,
-    /// No connections are accepted from this stage on.
-    pub stops_at: Stage,
+    pub stage: watch::Receiver<ShutdownStage>,
+    /// The stage from which no connections are accepted.
+    pub stops_at: ShutdownStage,
     pub limits: Arc<ConnectionLimits>,
     pub uses_reserve: bool,
     pub framing: Framing,
 }
 
 impl Acceptor {
-    /// Accepts until the front end has come to the stage at which it stops.
+    /// Accepts until the front end reaches the stage at which it stops.
     #[expect(
         clippy::disallowed_methods,
         reason = "what is short (descriptors, memory) reports nothing when it is there again"
@@ -77,7 +77,7 @@ impl Acceptor {
             match accepted {
                 Ok((socket, peer)) => {
                     backoff = ACCEPT_BACKOFF.0;
-                    // Without a place the socket is dropped, and so closed.
+                    // Dropping the socket closes it when the limits allow no further connection.
                     if let Some(slot) = limits.admit(framing, uses_reserve).await {
                         hand_over((socket, peer), slot, &workers);
                     }
@@ -93,11 +93,11 @@ impl Acceptor {
     }
 }
 
-/// Gives the connection to the worker with the fewest.
+/// Gives the connection to the worker with the fewest connections.
 fn hand_over((socket, peer): (DetachedSocket, Peer), slot: Slot, workers: &[WorkerLink]) {
     if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
         let counted = worker.connections.begin();
-        // A worker that is gone drops the connection, which is what a server at its end does.
-        let _ = worker.sender.send(Accepted { socket, peer, counted, slot });
+        // A worker that has ended drops the connection, as a server that shuts down does.
+        let _ = worker.sender.send(AcceptedConnection { socket, peer, counted, slot });
     }
 }

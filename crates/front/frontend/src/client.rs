@@ -1,13 +1,13 @@
-//! Who is at the other end of a connection.
+//! The client of a connection.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
-/// Where the requests of a connection come from.
+/// The origin of the requests of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Over TCP.
+    /// A TCP address.
     Tcp(SocketAddr),
-    /// Through a Unix socket.
+    /// A Unix socket.
     Unix,
 }
 
@@ -15,7 +15,7 @@ impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(SocketAddr::V4(address)) => {
-                // By hand: every line of the access log has one.
+                // Written by hand because every line of the access log has an address.
                 for (octet, end) in address.ip().octets().into_iter().zip([".", ".", ".", ":"]) {
                     f.write_str(itoa::Buffer::new().format(octet))?;
                     f.write_str(end)?;
@@ -28,7 +28,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// What a client's certificate says of it, which an authority has confirmed that the operator trusts.
+/// The contents of a client's certificate, confirmed by an authority that the operator trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// The distinguished name of its subject in the form of RFC 4514, e.g. `CN=trainer,O=Example`.
@@ -38,8 +38,8 @@ pub struct ClientCertificate {
 /// The client of one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// Where it is.
+    /// The address of the client.
     pub peer: Peer,
-    /// What it has proved to be when the connection began; `None` where it was not asked.
+    /// The certificate that the client proved when the connection began; `None` if the server did not ask for one.
     pub certificate: Option<Arc<ClientCertificate>>,
 }

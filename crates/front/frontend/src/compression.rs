@@ -1,4 +1,4 @@
-//! Compressed content of both protocols: gzip and deflate, and how far it may grow.
+//! Compressed content of both protocols: gzip and deflate, with a bound on how far it may grow.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -11,55 +11,55 @@ use flate2::{
 
 use crate::heavy_work::HeavyWork;
 
-/// How content is compressed.
+/// A compression format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionFormat {
-    /// The zlib format.
+    /// Deflate in the zlib format.
     Deflate,
-    /// One member.
+    /// Gzip with one member.
     Gzip,
 }
 
 galatea_types::names! {
-    /// As the headers of both protocols have it.
+    /// Returns the name of the format in the headers of both protocols.
     pub CompressionFormat::name { Deflate = "deflate", Gzip = "gzip" }
 }
 
-/// Content from this size on is long to compress.
+/// The size in bytes from which compression runs on another thread.
 const LONG: usize = 8 << 10;
-/// How much is decompressed at a time.
+/// The number of bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
-/// Content may grow to this size whatever its compressed one, and beyond to `MAX_GROWTH` times that.
+/// Content may grow to this size in any case, and beyond it to `MAX_GROWTH` times its compressed size.
 const FREE_GROWTH: usize = 16 << 20;
 const MAX_GROWTH: usize = 100;
 
-/// Why content cannot be decompressed.
+/// The reason why content cannot be decompressed.
 #[derive(Debug, thiserror::Error)]
 pub enum DecompressError<E> {
-    /// It is damaged, or ends early.
+    /// The content is damaged or ends early.
     #[error(transparent)]
     Damaged(io::Error),
-    /// It is far longer than one would compress it for.
+    /// The content grows far more than useful content does.
     #[error("grows to more than {most} bytes, {growth} times its size, when it is decompressed")]
     Grows {
-        /// Bytes that it might have had.
+        /// The most bytes that the content may grow to.
         most: usize,
-        /// Times its size.
+        /// The most growth, as a multiple of the compressed size.
         growth: usize,
     },
-    /// Who takes it has had enough.
+    /// The receiver of the content refused a piece.
     #[error("the content is not taken")]
     NotTaken(E),
 }
 
 impl CompressionFormat {
-    /// The format of this name, as the headers of both protocols have it.
+    /// Returns the format with this name in the headers of both protocols.
     pub fn named(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name().as_bytes() == name)
     }
 
-    /// Gives the content of `compressed`, which is `length` bytes long, to `take` in pieces. Returns whether that was all:
-    /// what follows the compressed content is not read.
+    /// Decompresses `compressed`, which is `length` bytes long, and gives the pieces to `take`. Returns `true` if the
+    /// content ends with the input; bytes after it are not read.
     pub fn decompress<E>(
         self,
         compressed: impl BufRead,
@@ -81,8 +81,8 @@ impl CompressionFormat {
         rest.fill_buf().map(<[u8]>::is_empty).map_err(DecompressError::Damaged)
     }
 
-    /// The pieces as one compressed content. From 8 KiB on that is not done on this thread: it takes ten times as long as
-    /// other work on as many bytes.
+    /// Compresses the pieces as one content. From 8 KiB on a thread of the pool does it, because it takes ten times as
+    /// long as other work on as many bytes.
     pub async fn compress_at(self, pool: &HeavyWork, pieces: Vec<Bytes>) -> io::Result<Vec<u8>> {
         let length: usize = pieces.iter().map(Bytes::len).sum();
         let work = move || self.compress(&pieces);
@@ -92,7 +92,7 @@ impl CompressionFormat {
         pool.run(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
-    /// The pieces as one compressed content.
+    /// Compresses the pieces as one content.
     pub fn compress(self, pieces: &[Bytes]) -> io::Result<Vec<u8>> {
         let level = Compression::default();
         match self {

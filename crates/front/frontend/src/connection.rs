@@ -1,4 +1,4 @@
-//! The stream of a connection of the program: the socket itself, or TLS on it.
+//! The byte stream of a connection: the socket itself, or TLS on it.
 
 use std::task::{Context, Poll};
 
@@ -7,11 +7,11 @@ use tokio_util::either::Either;
 
 use crate::{repeated_log::RepeatedLog, socket::Socket, stream::Stream, tls::HANDSHAKE};
 
-/// A connection as protocols read and write it: the socket itself, or encrypted. That is in a box: it has some kilobytes,
-/// which a plain connection is not to pay for.
+/// A connection as protocols read and write it: the socket itself, or TLS on it. TLS is boxed because its state takes
+/// some kilobytes, which a plain connection should not pay for.
 pub type Connection = Either<Socket, Box<TlsStream<Socket>>>;
 
-/// Tells of clients that speak TLS where it is not spoken.
+/// Logs clients that speak TLS to a port without TLS.
 #[derive(Debug, Default)]
 pub struct UnexpectedTls(RepeatedLog);
 

@@ -1,4 +1,4 @@
-//! A running front end: its threads, and how it comes to its end.
+//! A running front end: its threads and its shutdown.
 
 use std::{
     io,
@@ -19,44 +19,44 @@ use crate::{
     in_flight::InFlight,
     listener::Listener,
     protocol::Protocol,
-    stage::Stage,
+    stage::ShutdownStage,
     transport::Transport,
-    worker::{Service, Worker},
+    worker::{ConnectionService, Worker},
 };
 
-/// After so many polls of connections that have work at hand a thread looks which others have become ready: one poll may
-/// take a millisecond of a long message, and with tokio's default of 61 the others waited tens of them.
+/// The number of polls after which a busy thread looks for connections that became ready. One poll of a long message
+/// may take a millisecond; with tokio's default of 61 the others waited tens of them.
 const EVENT_INTERVAL: u32 = 16;
 
-/// How a front end runs.
+/// The options of a front end.
 #[derive(Clone, Debug)]
 pub struct FrontEndOptions {
-    /// Names its threads, with a number behind, and its lines in the log.
+    /// The name of its threads, followed by a number, and of its lines in the log.
     pub name: &'static str,
-    /// Worker threads; at least one is started.
+    /// The number of worker threads; at least one is started.
     pub thread_count: usize,
-    /// Whether connections are accepted until the very end, so that new clients too receive the error that the
-    /// server exits; otherwise only until requests are refused.
+    /// Connections are accepted to the very end, so that new clients also receive the error that the server exits.
+    /// Otherwise they are accepted only until draining begins.
     pub accepts_while_draining: bool,
-    /// The connections of the server, which all its front ends share.
+    /// The connections of the server, shared by all its front ends.
     pub limits: Arc<ConnectionLimits>,
-    /// Whether it may have the connections that the limits keep back.
+    /// Allows this front end the connections that the limits reserve.
     pub uses_reserve: bool,
 }
 
-/// A protocol being served on a listener by threads of its own. Dropped, it stops at once.
+/// A protocol that is served on a listener by its own threads. Dropping it stops them at once.
 pub struct FrontEnd {
     name: &'static str,
     address: Option<SocketAddr>,
     in_flight: Arc<InFlight>,
-    /// Of each worker.
+    /// The connections of each worker.
     connections: Vec<Arc<InFlight>>,
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<ShutdownStage>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl FrontEnd {
-    /// Starts to serve. Fails where the system refuses a thread or what a runtime needs.
+    /// Starts serving. Fails if the system refuses a thread or a resource of its runtime.
     pub fn start(
         listener: Listener,
         transport: impl Transport,
@@ -67,7 +67,7 @@ impl FrontEnd {
             options;
         let address = listener.local_addr()?;
         listener.set_nonblocking()?;
-        let (sender, stage) = watch::channel(Stage::Serving);
+        let (sender, stage) = watch::channel(ShutdownStage::Serving);
         let mut front_end = Self {
             name,
             address,
@@ -77,8 +77,11 @@ impl FrontEnd {
             threads: Vec::new(),
         };
         let framing = protocol.framing();
-        let service =
-            Service { name, protocol: Arc::new(protocol), transport: Arc::new(transport) };
+        let service = ConnectionService {
+            name,
+            protocol: Arc::new(protocol),
+            transport: Arc::new(transport),
+        };
         let (mut links, mut workers) = (Vec::new(), Vec::new());
         for _ in 0..thread_count.max(1) {
             let (sender, incoming) = mpsc::unbounded_channel();
@@ -92,7 +95,8 @@ impl FrontEnd {
             let (service, stage) = (service.clone(), stage.clone());
             workers.push(Worker { runtime, incoming, service, stage });
         }
-        let stops_at = if accepts_while_draining { Stage::Closing } else { Stage::Draining };
+        let stops_at =
+            if accepts_while_draining { ShutdownStage::Closing } else { ShutdownStage::Draining };
         let acceptor = Acceptor {
             name,
             listener,
@@ -107,7 +111,7 @@ impl FrontEnd {
         Ok(front_end)
     }
 
-    /// The first worker also accepts.
+    /// Starts the threads of the workers. The first worker also accepts.
     fn spawn<P: Protocol, T: Transport>(
         &mut self,
         workers: Vec<Worker<P, T>>,
@@ -122,42 +126,42 @@ impl FrontEnd {
         Ok(())
     }
 
-    /// Where it listens, with the real port when 0 was asked for; `None` on a Unix socket.
+    /// Returns the address of the listener, with the real port if 0 was asked for; `None` on a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Connections open now.
+    /// Returns the number of open connections.
     pub fn open_connections(&self) -> usize {
         self.connections.iter().map(|connections| connections.count()).sum()
     }
 
-    /// Requests being answered now.
+    /// Returns the number of requests in progress.
     pub fn requests_in_flight(&self) -> usize {
         self.in_flight.count()
     }
 
-    /// From now on the clients that are connected are served on and told to go away, where the protocol can do so, and
-    /// new ones are not accepted, unless they are to read that requests are refused.
+    /// Starts draining: connected clients are served and asked to disconnect where the protocol can do so. New
+    /// connections are accepted only with `accepts_while_draining`.
     pub fn drain(&self) {
         self.in_flight.drain();
-        self.advance_to(Stage::Draining);
+        self.advance_to(ShutdownStage::Draining);
     }
 
-    /// From now on new requests are refused, with what the protocol has for it; those in flight go on.
+    /// Refuses new requests with the protocol's error from now on. Requests in progress continue.
     pub fn refuse_new_requests(&self) {
         self.in_flight.close();
-        self.advance_to(Stage::Draining);
+        self.advance_to(ShutdownStage::Draining);
     }
 
-    /// Refuses new requests, waits for those in flight at most `timeout`, then closes. Blocks. Returns how many
-    /// requests had to be cut off.
+    /// Refuses new requests, waits at most `timeout` for those in progress, then closes. Blocks. Returns the number of
+    /// requests that were cut off.
     pub fn shut_down(self, timeout: Duration) -> usize {
         self.refuse_new_requests();
         self.in_flight.wait_idle(timeout)
     }
 
-    fn advance_to(&self, next: Stage) {
+    fn advance_to(&self, next: ShutdownStage) {
         self.stage.send_if_modified(|stage| {
             let is_behind = *stage < next;
             if is_behind {
@@ -171,7 +175,7 @@ impl FrontEnd {
 impl Drop for FrontEnd {
     fn drop(&mut self) {
         self.in_flight.close();
-        self.advance_to(Stage::Closing);
+        self.advance_to(ShutdownStage::Closing);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 log::error!("{}: a thread ended with a panic", self.name);

@@ -1,4 +1,4 @@
-//! Requests being answered: how many, and whether new ones are taken.
+//! The count of requests in progress, and the gate that refuses new ones.
 
 use std::{
     sync::{
@@ -10,59 +10,59 @@ use std::{
 
 use galatea_types::{CondvarExt, LockExt};
 
-/// Counts the requests being answered, and refuses new ones once it is closed: what a shutdown needs to know.
+/// Counts the requests in progress and refuses new ones once it is closed. A shutdown needs both.
 #[derive(Debug, Default)]
 pub struct InFlight {
     count: AtomicUsize,
     is_draining: AtomicBool,
     is_closed: AtomicBool,
-    /// Guards nothing but the wait: the count itself is touched by every request and stays without a lock.
+    /// Guards only the wait. Every request changes the count, which therefore needs no lock.
     idle: Mutex<()>,
     became_idle: Condvar,
 }
 
 impl InFlight {
-    /// Counts a request until the guard is dropped, also when the gate is closed: for requests that are answered
-    /// to the very end.
+    /// Counts a request until the guard is dropped, even if the gate is closed. For requests that are answered to the
+    /// very end.
     pub fn begin(self: &Arc<Self>) -> RequestGuard {
         self.count.fetch_add(1, Ordering::SeqCst);
         RequestGuard(self.clone())
     }
 
-    /// Counts a request until the guard is dropped. `None` when the gate is closed.
+    /// Counts a request until the guard is dropped. Returns `None` if the gate is closed.
     pub fn try_begin(self: &Arc<Self>) -> Option<RequestGuard> {
-        // Counted before the look at the flag, so that a caller that closes and then sees zero misses no request.
+        // Counts before it reads the flag, so that a caller that closes and then sees zero misses no request.
         let guard = self.begin();
         (!self.is_closed()).then_some(guard)
     }
 
-    /// From now on clients are to go away, with what they ask answered.
+    /// Asks clients to disconnect from now on. Their requests are still answered.
     pub fn drain(&self) {
         self.is_draining.store(true, Ordering::SeqCst);
     }
 
-    /// Whether clients are to go away.
+    /// Returns `true` once clients are asked to disconnect.
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Ordering::SeqCst)
     }
 
-    /// From now on requests are refused.
+    /// Refuses requests from now on.
     pub fn close(&self) {
         self.drain();
         self.is_closed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether requests are refused.
+    /// Returns `true` once requests are refused.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Requests being answered now.
+    /// Returns the number of requests in progress.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Waits until no request is being answered, at most `timeout`. Returns how many still are.
+    /// Waits at most `timeout` until no request is in progress. Returns the number that still are.
     ///
     /// Only a closed gate wakes the waiter early.
     pub fn wait_idle(&self, timeout: Duration) -> usize {
@@ -83,9 +83,9 @@ pub struct RequestGuard(Arc<InFlight>);
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         let was_last = self.0.count.fetch_sub(1, Ordering::SeqCst) == 1;
-        // Only where the gate is closed is somebody waiting.
+        // A thread can only be waiting if the gate is closed.
         if was_last && self.0.is_closed() {
-            // Taking the lock keeps the wake-up from falling between the waiter's look and its sleep.
+            // Takes the lock so that the wake-up cannot fall between the waiter's check and its sleep.
             drop(self.0.idle.lock_unpoisoned());
             self.0.became_idle.notify_all();
         }

@@ -1,27 +1,25 @@
-//! The server under the protocols: what HTTP and gRPC would otherwise each have for themselves.
+//! The shared base of the HTTP and gRPC front ends.
 //!
-//! A [`FrontEnd`] accepts connections from a [`Listener`] (TCP or Unix socket) and gives each to one of a few
-//! worker threads, the one with the fewest. A worker is an OS thread with a single-threaded runtime; a
-//! connection and all its requests stay on it, so a request costs no hand-over between threads here. A
-//! [`Transport`] turns the accepted socket into the byte stream that a [`Protocol`] is spoken on.
+//! A [`FrontEnd`] accepts connections from a [`Listener`] (TCP or Unix socket) and gives each to the worker thread with
+//! the fewest connections. A worker is an OS thread with a single-threaded runtime. A connection and all its requests
+//! stay on it, so a request costs no hand-over between threads here. A [`Transport`] turns the accepted socket into the
+//! byte stream of a [`Protocol`].
 //!
-//! The parts that a protocol uses itself: [`InFlight`] counts the requests being answered and closes the door at
-//! shutdown, [`catch_panic`] turns a panic into an answer, [`HeavyWork`] takes what would hold up the other clients of a thread, and [`ResponseReceiver`] brings the responses of any number of requests to the connection that writes
-//! them, with a bound on what may wait for a client that does not read.
+//! Protocols use these parts themselves. [`InFlight`] counts the requests in progress and refuses new ones at shutdown.
+//! [`catch_panic`] turns a panic into an answer. [`HeavyWork`] runs work that would delay the other clients of a thread.
+//! [`ResponseReceiver`] brings responses to the connection that writes them, and bounds the number that wait for a slow client.
 //!
-//! What the operator allows of the calls of either protocol is decided in one place too: [`RestrictedApis`] says which need
-//! a secret header, [`Authentication`] who sends a request and whether they may, [`HeaderForwarding`] which headers reach the
-//! model.
+//! The access rules are the same for both protocols. [`RestrictedApis`] says which calls need a secret header,
+//! [`Authentication`] who sends a request and what they may do, and [`HeaderForwarding`] which headers reach the model.
 //!
-//! [`CompressionFormat`] packs and unpacks content, with a bound on how far it may grow.
+//! [`CompressionFormat`] compresses and decompresses content, with a bound on how far it may grow.
 //!
-//! What becomes of each request is told in one place, for both protocols: [`Exchange`] makes its line of the access log, and
-//! that of the log where it failed.
+//! [`Exchange`] records each request of both protocols: its line in the access log, and the log line if it failed.
 //!
-//! How many connections there may be and how long each may keep the server waiting is one matter for all front ends
-//! of a server: [`ConnectionLimits`].
+//! [`ConnectionLimits`] limits, for all front ends of a server together, the number of connections and the time that
+//! each may keep the server waiting.
 //!
-//! TLS is one of the transports: [`Tls`] has the certificates, [`TlsReload`] takes new ones while the server runs.
+//! TLS is one of the transports: [`Tls`] holds the certificates, and [`TlsReload`] replaces them while the server runs.
 //!
 //! **Invariants.** Nothing here knows HTTP/1, HTTP/2 or a message format; this is the only crate of the server
 //! that opens sockets.

@@ -1,4 +1,4 @@
-//! Where a front end listens.
+//! The socket on which a front end listens.
 
 use std::{io, net, os};
 
@@ -6,13 +6,13 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::{client::Peer, socket::DetachedSocket};
 
-/// A TCP port or a Unix socket that clients can connect to. Made by the code that binds it, which also removes the
-/// file of a Unix socket.
+/// A TCP port or a Unix socket that clients can connect to. The code that binds it also removes the file of a Unix
+/// socket.
 #[derive(Debug)]
 pub enum Listener {
     /// A TCP port.
     Tcp(net::TcpListener),
-    /// A Unix socket of the stream kind.
+    /// A stream Unix socket.
     Unix(os::unix::net::UnixListener),
 }
 
@@ -29,7 +29,7 @@ impl From<os::unix::net::UnixListener> for Listener {
 }
 
 impl Listener {
-    /// The address of a TCP port; `None` for a Unix socket.
+    /// Returns the address of a TCP port; `None` for a Unix socket.
     pub fn local_addr(&self) -> io::Result<Option<net::SocketAddr>> {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Some),
@@ -44,7 +44,7 @@ impl Listener {
         }
     }
 
-    /// Registers the listener, which must be non-blocking, with the runtime this is called on.
+    /// Registers the listener, which must be non-blocking, with the current runtime.
     pub(crate) fn attach(self) -> io::Result<AttachedListener> {
         Ok(match self {
             Self::Tcp(listener) => AttachedListener::Tcp(TcpListener::from_std(listener)?),

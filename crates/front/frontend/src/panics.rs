@@ -1,4 +1,4 @@
-//! The panic wall: a panic in a handler ends one request and nothing else.
+//! The panic boundary: a panic in a handler ends one request and nothing else.
 
 use std::{
     future::poll_fn,
@@ -7,10 +7,10 @@ use std::{
     task::Poll,
 };
 
-/// The output of `handler`, or `None` when it panics; `what` names the request in the log line. The panic's own
-/// text has gone to the panic hook.
+/// Returns the output of `handler`, or `None` if it panics. `what` names the request in the log line. The panic hook
+/// has received the panic's own text.
 ///
-/// Unwind safety: what the future borrowed is dropped with it and nothing else of it is used again.
+/// Unwind safety: everything that the future borrowed is dropped with it, and nothing else of it is used again.
 pub async fn catch_panic<F: Future>(what: &str, handler: F) -> Option<F::Output> {
     let mut handler = pin!(handler);
     poll_fn(|context| match catch_panic_in_poll(what, || handler.as_mut().poll(context)) {
@@ -20,8 +20,7 @@ pub async fn catch_panic<F: Future>(what: &str, handler: F) -> Option<F::Output>
     .await
 }
 
-/// The same for one step of something that is polled, as a body is. After `None` the caller must not poll it
-/// again.
+/// Catches a panic in one poll of, for example, a body. After `None` the caller must not poll again.
 pub fn catch_panic_in_poll<T>(what: &str, step: impl FnOnce() -> T) -> Option<T> {
     let caught = catch_unwind(AssertUnwindSafe(step));
     caught.inspect_err(|_| log::error!("a panic ended {what}")).ok()

@@ -1,4 +1,4 @@
-//! What a front end asks of the protocol it serves.
+//! The interface between a front end and the protocol that it serves.
 
 use std::{fmt, sync::Arc};
 
@@ -10,21 +10,21 @@ use crate::{
     stream::Stream,
 };
 
-/// What is spoken on the connections of a front end.
+/// The protocol on the connections of a front end.
 pub trait Protocol: Send + Sync + 'static {
-    /// Why a connection ended early; only logged.
+    /// The reason why a connection ended early; only logged.
     type Error: fmt::Display + Send;
 
-    /// The requests being answered on all connections. The protocol counts them, the front end waits for them when it
-    /// shuts down.
+    /// Returns the requests in progress on all connections. The protocol counts them; the front end waits for them when
+    /// it shuts down.
     fn in_flight(&self) -> &Arc<InFlight>;
 
-    /// How requests lie on its connections.
+    /// Returns the order of requests on its connections.
     fn framing(&self) -> Framing;
 
-    /// Serves one connection until the client ends it or the front end closes; see [`Closing::serve`]. The requests on it
-    /// are announced to `activity`, by which connections that keep the server waiting are found: they are dropped. They
-    /// come from `client`.
+    /// Serves one connection until the client ends it or the front end closes; see [`Closing::serve`]. The protocol
+    /// reports each request from `client` to `activity`, by which the sweep finds overdue connections. Those are
+    /// dropped.
     fn serve(
         &self,
         stream: impl Stream,

@@ -1,4 +1,4 @@
-//! Log lines about what may happen thousands of times a second.
+//! Log lines about events that may happen thousands of times a second.
 
 use std::{
     sync::Mutex,
@@ -7,23 +7,23 @@ use std::{
 
 use galatea_types::LockExt;
 
-/// How long such a line is not written again.
+/// The shortest time between two such lines.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Writes a warning at once, and then at most one per pause, with how often it happened meanwhile.
+/// Writes a warning at once, then at most one per pause, with the number of events since the last.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedLog(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     written: Option<Instant>,
-    /// Since the last line.
+    /// Events since the last line.
     unwritten: u64,
     total: u64,
 }
 
 impl RepeatedLog {
-    /// It has happened: `text` says what.
+    /// Counts an event and, if a line is due, writes it with `text`.
     pub fn warn(&self, text: impl FnOnce() -> String) {
         if let Some(count) = self.count(Instant::now()) {
             match count {
@@ -37,7 +37,7 @@ impl RepeatedLog {
         self.0.lock_unpoisoned().total
     }
 
-    /// How often it happened since the last line, this time included, where a line is due.
+    /// Counts an event. Returns the number since the last line, this one included, if a line is due.
     fn count(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock_unpoisoned();
         state.unwritten += 1;

@@ -1,4 +1,4 @@
-//! A connection's socket, whatever it is connected through.
+//! The socket of a connection, TCP or Unix.
 
 use std::{
     io::{self, IoSlice},
@@ -17,17 +17,17 @@ use tokio_util::either::Either;
 
 use crate::{connections::Activity, stream::Stream};
 
-/// An accepted connection, before or without encryption. What the client takes of what is sent to it is noted here, below
-/// all that keeps something back: an answer moves on when the socket takes bytes of it, whatever is spoken on it.
+/// An accepted connection, with or without encryption above it. This level records the bytes that the client accepts,
+/// below all buffers: an answer makes progress when the socket accepts bytes of it.
 #[derive(Debug)]
 pub struct Socket {
     kind: Either<TcpStream, UnixStream>,
     activity: Arc<Activity>,
-    /// Bytes may have come that the runtime was told to forget: it would not wake a reader for them.
+    /// Unread bytes may be left that the runtime has forgotten. It would not wake a reader for them.
     has_forgotten: bool,
 }
 
-/// The same with the stream of either kind.
+/// Evaluates the same expression with the stream of either kind.
 macro_rules! each {
     ($kind:expr, $stream:ident => $does:expr) => {
         match $kind {
@@ -37,7 +37,7 @@ macro_rules! each {
     };
 }
 
-/// A socket between the runtime that accepted it and the one that serves it.
+/// A socket between the runtime that accepted it and the runtime that serves it.
 #[derive(Debug)]
 pub(crate) enum DetachedSocket {
     Tcp(net::TcpStream),
@@ -45,7 +45,7 @@ pub(crate) enum DetachedSocket {
 }
 
 impl DetachedSocket {
-    /// Registers the socket with the runtime this is called on. `activity`: of its connection.
+    /// Registers the socket with the current runtime. `activity` is that of its connection.
     pub fn attach(self, activity: Arc<Activity>) -> io::Result<Socket> {
         let kind = match self {
             Self::Tcp(stream) => Either::Left(TcpStream::from_std(stream)?),
@@ -56,8 +56,8 @@ impl DetachedSocket {
 }
 
 impl Socket {
-    /// The first byte of what the client sends, which stays to be read; `None` where it sends nothing more, or the socket
-    /// cannot tell.
+    /// Returns the first byte from the client without consuming it. Returns `None` if the client sends nothing more, or
+    /// the socket cannot tell.
     pub(crate) async fn first_byte(&self) -> io::Result<Option<u8>> {
         let Either::Left(stream) = &self.kind else { return Ok(None) };
         let mut first = [0];
@@ -71,7 +71,7 @@ impl Socket {
         each!(&self.kind, stream => stream.poll_read_ready(context))
     }
 
-    /// Whether the runtime knows that the client has closed its side.
+    /// Returns `true` if the runtime knows that the client has closed its side.
     fn is_read_closed(&self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let ready =
@@ -79,14 +79,14 @@ impl Socket {
         matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
     }
 
-    /// Has the runtime forget that there is something to be read, so that it tells when more happens.
+    /// Makes the runtime forget that the socket is readable, so that it reports when more happens.
     fn forget_readable(&mut self) {
         let nothing = || io::Result::<()>::Err(io::ErrorKind::WouldBlock.into());
         let _ = each!(&self.kind, stream => stream.try_io(Interest::READABLE, nothing));
         self.has_forgotten = true;
     }
 
-    /// Reads what the runtime has forgotten, past it; `None` where nothing is left of that.
+    /// Reads bytes that the runtime has forgotten, bypassing it. Returns `None` if none are left.
     fn read_forgotten(&mut self, buffer: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
         let room = buffer.initialize_unfilled();
         let read = loop {
@@ -97,7 +97,7 @@ impl Socket {
         };
         match read {
             Ok(count) => {
-                // What comes from now on is told by the runtime once all that was there is read.
+                // Once everything was read, the runtime reports what arrives from then on.
                 self.has_forgotten = count == room.len();
                 buffer.advance(count);
                 Some(Ok(()))
@@ -110,12 +110,12 @@ impl Socket {
         }
     }
 
-    /// Of `offered` bytes the socket has taken these.
+    /// Records the bytes that the socket accepted out of `offered`.
     fn written(&self, offered: usize, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &poll {
-            Poll::Ready(Ok(written)) => self.activity.has_written(offered, *written),
+            Poll::Ready(Ok(written)) => self.activity.record_written(offered, *written),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.activity.has_written(offered, 0),
+            Poll::Pending => self.activity.record_written(offered, 0),
         }
         poll
     }

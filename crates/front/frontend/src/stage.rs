@@ -4,41 +4,41 @@ use std::pin::{Pin, pin};
 
 use tokio::sync::watch;
 
-/// How far a front end has come on its way to the end.
+/// The progress of a front end towards its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub(crate) enum ShutdownStage {
     Serving,
-    /// No more clients are wanted. Requests in flight go on, new ones are answered or refused.
+    /// Clients should disconnect. Requests in progress continue; new ones are answered or refused.
     Draining,
-    /// Connections are closed as soon as nothing is being answered on them.
+    /// Connections are closed as soon as no request on them is being answered.
     Closing,
 }
 
-impl Stage {
-    /// Waits until the front end has come so far, or is gone.
-    pub async fn reached(self, stage: &mut watch::Receiver<Stage>) {
+impl ShutdownStage {
+    /// Waits until the front end reaches this stage, or is gone.
+    pub async fn reached(self, stage: &mut watch::Receiver<ShutdownStage>) {
         let _ = stage.wait_for(|now| *now >= self).await;
     }
 }
 
-/// Tells a connection that the front end closes.
+/// Notifies a connection that the front end closes.
 #[derive(Clone, Debug)]
-pub struct Closing(pub(crate) watch::Receiver<Stage>);
+pub struct Closing(pub(crate) watch::Receiver<ShutdownStage>);
 
 impl Closing {
-    /// Returns once the front end closes its connections; at once when it already does.
+    /// Returns once the front end closes its connections; at once if it already does.
     pub async fn wait(&mut self) {
-        Stage::Closing.reached(&mut self.0).await;
+        ShutdownStage::Closing.reached(&mut self.0).await;
     }
 
-    /// Returns once the front end wants its clients to go away; at once when it already does. For responses without an
+    /// Returns once the front end wants its clients to disconnect; at once if it already does. For responses without an
     /// end of their own.
     pub async fn wait_for_drain(&mut self) {
-        Stage::Draining.reached(&mut self.0).await;
+        ShutdownStage::Draining.reached(&mut self.0).await;
     }
 
-    /// Drives `connection` to its end. When the front end closes, `shut_down` is called on it first, which lets it
-    /// finish what is being answered and then end.
+    /// Drives `connection` to its end. When the front end closes, `shut_down` lets the connection finish its current
+    /// answers and end.
     pub async fn serve<C: Future>(
         mut self,
         connection: C,

@@ -1,14 +1,14 @@
-//! The bytes of a connection, whatever carries them.
+//! The byte stream of a connection.
 
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio_util::io::InspectReader;
 
-/// The bytes of a connection, as a protocol reads and writes them.
+/// The byte stream of a connection, as a protocol reads and writes it.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Ready when the client has closed its side, also behind bytes that are not read yet: they stay where they are. The
-    /// task is woken when that happens.
+    /// Returns ready when the client has closed its side, even while unread bytes remain, and does not consume those.
+    /// The task is woken when the client closes.
     fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()>;
 }
 
@@ -18,7 +18,7 @@ impl<S: Stream, F: FnMut(&[u8]) + Unpin + Send + 'static> Stream for InspectRead
     }
 }
 
-/// One in memory cannot tell before it is read to its end.
+/// A stream in memory cannot tell before it is read to its end.
 impl Stream for DuplexStream {
     fn poll_closed(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending

@@ -1,4 +1,4 @@
-//! What lies between a socket and the protocol spoken on it: nothing, or encryption.
+//! The layer between a socket and its protocol: none, or encryption.
 
 use std::{io, sync::Arc};
 
@@ -12,41 +12,41 @@ use crate::{
     tls::Tls,
 };
 
-/// A connection whose handshake, where there is one, is done.
+/// A connection after its handshake, if there is one.
 #[derive(Debug)]
 pub struct Opened<S> {
-    /// What the protocol is spoken on.
+    /// The stream for the protocol.
     pub stream: S,
-    /// Of the client, where one was asked for and is good.
+    /// The client's certificate, if the server asked for one and it is valid.
     pub certificate: Option<Arc<ClientCertificate>>,
-    /// Where TLS is not spoken: looks at what the client sends first.
+    /// Checks the first bytes of the client on a port without TLS.
     pub unexpected_tls: Option<Arc<UnexpectedTls>>,
 }
 
-/// Turns an accepted socket into the stream that the protocol is spoken on.
+/// Turns an accepted socket into the stream for the protocol.
 ///
-/// A handshake runs on the connection's own task: one that is slow holds up no other connection, and it is limited in time
-/// as what opens a connection is. Front ends are generic over the transport; the program has one, [`PortTransport`].
+/// A handshake runs on the connection's own task, so a slow one delays no other connection. It has the time limit of a
+/// preface. Front ends are generic over the transport; the program has one, [`PortTransport`].
 pub trait Transport: Send + Sync + 'static {
-    /// What the protocol reads from and writes to.
+    /// The stream that the protocol reads and writes.
     type Stream: Stream;
 
-    /// Opens the stream on a socket that was just accepted. An error closes the connection.
+    /// Opens the stream on a newly accepted socket. An error closes the connection.
     fn accept(
         &self,
         socket: Socket,
     ) -> impl Future<Output = io::Result<Opened<Self::Stream>>> + Send;
 
-    /// Memory that a connection takes for its transport, counted while it is open.
+    /// Returns the memory of the transport for each connection, counted while it is open.
     fn connection_bytes(&self) -> usize {
         0
     }
 }
 
-/// What a TLS connection takes beside its socket, about: keys, the state of the session and a record being read.
+/// The approximate memory of a TLS connection besides its socket: keys, session state and a record being read.
 const TLS_BYTES: usize = 16 << 10;
 
-/// With TLS or without, as the operator asked for: one type, so that the code of a protocol exists once.
+/// A transport with or without TLS, as configured. It is one type, so that the code of a protocol exists once.
 #[derive(Debug, Default)]
 pub struct PortTransport {
     tls: Option<Arc<Tls>>,
@@ -54,7 +54,7 @@ pub struct PortTransport {
 }
 
 impl PortTransport {
-    /// TLS with these certificates; `None`: without.
+    /// Returns a transport with these certificates, or without TLS for `None`.
     pub fn new(tls: Option<Arc<Tls>>) -> Self {
         Self { tls, unexpected_tls: Arc::default() }
     }

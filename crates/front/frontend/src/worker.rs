@@ -11,26 +11,26 @@ use tokio::{
 use tokio_util::io::InspectReader;
 
 use crate::{
-    accept::{Accepted, Acceptor},
+    accept::{AcceptedConnection, Acceptor},
     client::Client,
     protocol::Protocol,
-    stage::{Closing, Stage},
+    stage::{Closing, ShutdownStage},
     transport::{Opened, Transport},
 };
 
-/// How long connections get to send the rest of their last answer.
+/// The time that connections get to send the rest of their last answer.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// One thread of a front end: a runtime of its own and the connections it was given.
+/// One thread of a front end, with its own runtime and its connections.
 pub(crate) struct Worker<P, T> {
     pub runtime: Runtime,
-    pub incoming: mpsc::UnboundedReceiver<Accepted>,
-    pub service: Service<P, T>,
-    pub stage: watch::Receiver<Stage>,
+    pub incoming: mpsc::UnboundedReceiver<AcceptedConnection>,
+    pub service: ConnectionService<P, T>,
+    pub stage: watch::Receiver<ShutdownStage>,
 }
 
 impl<P: Protocol, T: Transport> Worker<P, T> {
-    /// Runs until the front end closes. The one that is given the acceptor accepts for all.
+    /// Runs until the front end closes. The worker that gets the acceptor accepts for all workers.
     pub fn run(self, acceptor: Option<Acceptor>) {
         let Self { runtime, mut incoming, service, mut stage } = self;
         runtime.block_on(async {
@@ -51,36 +51,36 @@ impl<P: Protocol, T: Transport> Worker<P, T> {
                             log::error!("{}: a panic ended a connection", service.name);
                         }
                     }
-                    () = Stage::Closing.reached(&mut stage) => break,
+                    () = ShutdownStage::Closing.reached(&mut stage) => break,
                 }
             }
             let all_ended = async { while open.join_next().await.is_some() {} };
-            // Connections that stay longer are cut off: their requests had their time already.
+            // Connections that take longer are cut off: their requests had their time already.
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, all_ended).await;
         });
-        // A model that is still loading on a blocking thread does not hold up the end.
+        // A model that is still loading on a blocking thread does not delay the end.
         runtime.shutdown_background();
     }
 }
 
-pub(crate) struct Service<P, T> {
-    /// Of the front end, for the log.
+pub(crate) struct ConnectionService<P, T> {
+    /// The name of the front end, for the log.
     pub name: &'static str,
     pub protocol: Arc<P>,
     pub transport: Arc<T>,
 }
 
-impl<P, T> Clone for Service<P, T> {
+impl<P, T> Clone for ConnectionService<P, T> {
     fn clone(&self) -> Self {
         let Self { name, protocol, transport } = self;
         Self { name, protocol: protocol.clone(), transport: transport.clone() }
     }
 }
 
-impl<P: Protocol, T: Transport> Service<P, T> {
-    async fn serve(self, accepted: Accepted, mut closing: Closing) {
+impl<P: Protocol, T: Transport> ConnectionService<P, T> {
+    async fn serve(self, accepted: AcceptedConnection, mut closing: Closing) {
         let Self { name, protocol, transport } = self;
-        let Accepted { socket, peer, counted: _counted, mut slot } = accepted;
+        let AcceptedConnection { socket, peer, counted: _counted, mut slot } = accepted;
         slot.hold_more(transport.connection_bytes());
         let activity = slot.activity.clone();
         let opened = async { transport.accept(socket.attach(activity.clone())?).await };
@@ -91,10 +91,10 @@ impl<P: Protocol, T: Transport> Service<P, T> {
             },
             () = closing.wait() => return,
         };
-        // What is written is noted by the socket: a stream may take bytes that the client does not.
+        // The socket records written bytes: a stream may accept bytes that the client does not.
         let noted = activity.clone();
         let stream = InspectReader::new(stream, move |read: &[u8]| {
-            noted.has_read(read.len());
+            noted.record_read(read.len());
             if let Some(unexpected) = unexpected_tls.take() {
                 unexpected.look_at(read);
             }

@@ -1,4 +1,4 @@
-//! How long a connection may live.
+//! The age limit of connections.
 
 use std::{
     pin::{Pin, pin},
@@ -9,24 +9,24 @@ use galatea_frontend::Closing;
 
 use crate::{GrpcOptions, timer};
 
-/// The age at which a client is asked to go, so that load balancers in front see it anew, and how long its calls may go
-/// on then.
+/// The age at which the server asks a client to reconnect, and the time that its calls get then. Load balancers can
+/// then assign the client anew.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionAge {
     limit: Duration,
-    /// `None`: as long as they take.
+    /// `None`: calls may take as long as they need.
     grace: Option<Duration>,
 }
 
 impl ConnectionAge {
-    /// `None`: connections live as long as their clients want.
+    /// Returns the age limit; `None` if connections live as long as their clients want.
     pub fn of(options: &GrpcOptions) -> Option<Self> {
         let limit = options.max_connection_age?;
         Some(Self { limit, grace: options.max_connection_age_grace })
     }
 
-    /// Drives `connection` to its end. At its age, or when the front end closes, `shut_down` is called on it, after which it
-    /// takes no new calls; a grace later it is dropped.
+    /// Drives `connection` to its end. At its age limit, or when the front end closes, `shut_down` makes it refuse new
+    /// calls. After the grace period it is dropped.
     pub async fn serve<C: Future<Output = Result<(), E>>, E>(
         self,
         connection: C,
@@ -46,7 +46,7 @@ impl ConnectionAge {
         }
     }
 
-    /// The age, a tenth more or less: connections that were opened together do not all end together.
+    /// Returns the age limit, varied by a tenth: connections that were opened together should not all end together.
     fn spread(self) -> Duration {
         self.limit.mul_f64(0.9 + 0.2 * fastrand::f64())
     }

@@ -1,4 +1,4 @@
-//! What answers a call, and what tells of it.
+//! The answer of a call, and the record that reports the call.
 
 use std::{
     future,
@@ -14,22 +14,22 @@ use tonic::Status;
 use crate::{
     content::Content,
     panicked::{CALL, INTERNAL_ERROR},
-    told::Told,
+    told::CallRecord,
     unary_infer::UnaryInfer,
 };
 
-pub(crate) type Answered = Result<Response<Content>, Status>;
+pub(crate) type CallOutcome = Result<Response<Content>, Status>;
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
 pub(crate) enum Answer {
-    /// In place: no allocation for the call that there are most of.
+    /// Stored in place: the most frequent kind of call needs no allocation.
     Infer(UnaryInfer),
-    /// In a future of its own kind: there may be very many that wait for their messages.
-    Other(Pin<Box<dyn Future<Output = Answered> + Send>>),
+    /// A future of its own kind, since very many may wait for their messages.
+    Other(Pin<Box<dyn Future<Output = CallOutcome> + Send>>),
 }
 
 impl Answer {
-    pub fn other(answer: impl Future<Output = Answered> + Send + 'static) -> Self {
+    pub fn other(answer: impl Future<Output = CallOutcome> + Send + 'static) -> Self {
         Self::Other(Box::pin(answer))
     }
 
@@ -37,8 +37,8 @@ impl Answer {
         Self::other(future::ready(Err(status)))
     }
 
-    /// The response. A panic in here is the caller's to catch.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+    /// Polls for the response. The caller catches panics.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CallOutcome> {
         match self {
             Self::Infer(infer) => infer.poll(cx),
             Self::Other(answer) => answer.as_mut().poll(cx),
@@ -46,18 +46,18 @@ impl Answer {
     }
 }
 
-pub(crate) struct Answering {
-    /// Unless it has panicked.
+pub(crate) struct AnsweringCall {
+    /// The answer; `None` after a panic.
     pub answer: Option<Answer>,
-    pub told: Told,
+    pub told: CallRecord,
 }
 
-impl Answering {
-    /// What panics is dropped while it does: that is how it is told what has become of it.
+impl AnsweringCall {
+    /// An answer that panics is dropped while it unwinds: its record then reports a panic.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Response<Content>> {
-        struct DroppedInPanic<'a>(&'a mut Option<Answer>);
+        struct PanicGuard<'a>(&'a mut Option<Answer>);
 
-        impl Drop for DroppedInPanic<'_> {
+        impl Drop for PanicGuard<'_> {
             fn drop(&mut self) {
                 if thread::panicking() {
                     *self.0 = None;
@@ -66,7 +66,7 @@ impl Answering {
         }
 
         let answer = &mut self.answer;
-        let polled = catch_panic_in_poll(CALL, || match DroppedInPanic(answer).0 {
+        let polled = catch_panic_in_poll(CALL, || match PanicGuard(answer).0 {
             Some(answer) => answer.poll(cx),
             None => Poll::Ready(Err(Status::internal(INTERNAL_ERROR))),
         });
@@ -95,7 +95,7 @@ mod tests {
             drop(exchange);
             Err(Status::ok(""))
         }));
-        let mut answering = Answering { answer: Some(answer), told: Told::default() };
+        let mut answering = AnsweringCall { answer: Some(answer), told: CallRecord::default() };
         let polled = answering.poll(&mut Context::from_waker(Waker::noop()));
         let Poll::Ready(response) = polled else { unreachable!("it has panicked") };
         assert_eq!(response.headers()[Status::GRPC_STATUS], "13");

@@ -1,4 +1,4 @@
-//! One call, from its head until its response has gone out.
+//! One call, from its head until its response is sent.
 
 use std::{
     pin::Pin,
@@ -12,29 +12,29 @@ use h2::{RecvStream, server::SendResponse};
 use http::{Request, Response};
 
 use crate::{
-    answering::Answering,
+    answering::AnsweringCall,
     content::Content,
-    dispatch::{Begun, ConnectionContext, Dispatcher, Held},
+    dispatch::{CallResources, CallStart, ConnectionContext, Dispatcher},
     sending::{SendError, Sending},
 };
 
-/// A call. Dropped, or ended because nobody wants the answer any more, it resets its stream and cancels what was asked.
+/// A call. If it is dropped, or ends because nobody wants the answer any more, it resets its stream and cancels its request.
 ///
-/// Not an `async fn`, which would be several times the size: this is moved into its place for every call.
+/// Not an `async fn`, which would be several times the size: it is moved into its place for every call.
 pub(crate) struct Call {
-    stage: Stage,
+    stage: CallStage,
     respond: SendResponse<Bytes>,
     context: Arc<ConnectionContext>,
-    held: Held,
+    held: CallResources,
     _counted: CallGuard,
 }
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
-enum Stage {
+enum CallStage {
     Begun(Option<Request<RecvStream>>),
-    /// Until the server has started.
-    Waiting(Pin<Box<dyn Future<Output = Begun> + Send>>),
-    Answering(Answering),
+    /// Waits until the server has started.
+    Waiting(Pin<Box<dyn Future<Output = CallStart> + Send>>),
+    Answering(AnsweringCall),
     Sending(Sending),
 }
 
@@ -46,10 +46,10 @@ impl Call {
     ) -> Self {
         let memory = context.dispatcher.state.options.memory.reservation();
         Self {
-            stage: Stage::Begun(Some(request)),
+            stage: CallStage::Begun(Some(request)),
             respond,
             context: context.clone(),
-            held: Held { guard: None, memory },
+            held: CallResources { guard: None, memory },
             _counted: context.activity.begin_call(),
         }
     }
@@ -57,20 +57,20 @@ impl Call {
     fn poll_stages(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         loop {
             let polled = match &mut self.stage {
-                Stage::Begun(request) => {
+                CallStage::Begun(request) => {
                     let Some(request) = request.take() else { return Poll::Ready(Ok(())) };
                     Poll::Ready(Dispatcher::begin(&self.context, request, &mut self.held))
                 }
-                Stage::Waiting(waiting) => waiting.as_mut().poll(cx),
-                Stage::Answering(answering) => answering.poll(cx).map(Begun::Answered),
-                Stage::Sending(sending) => return sending.poll(cx),
+                CallStage::Waiting(waiting) => waiting.as_mut().poll(cx),
+                CallStage::Answering(answering) => answering.poll(cx).map(CallStart::Answered),
+                CallStage::Sending(sending) => return sending.poll(cx),
             };
             let Poll::Ready(begun) = polled else { return self.poll_given_up(cx) };
             self.stage = match begun {
-                Begun::Waiting(waiting) => Stage::Waiting(waiting),
-                Begun::Answering(answering) => Stage::Answering(answering),
-                Begun::Answered(response) => match self.send(response)? {
-                    Some(sending) => Stage::Sending(sending),
+                CallStart::Waiting(waiting) => CallStage::Waiting(waiting),
+                CallStart::Answering(answering) => CallStage::Answering(answering),
+                CallStart::Answered(response) => match self.send(response)? {
+                    Some(sending) => CallStage::Sending(sending),
                     None => return Poll::Ready(Ok(())),
                 },
             };
@@ -83,7 +83,7 @@ impl Call {
     }
 
     fn send(&mut self, response: Response<Content>) -> Result<Option<Sending>, SendError> {
-        self.held.has_content(response.body());
+        self.held.count_content(response.body());
         let settings = self.context.dispatcher.state.options.limits.settings();
         Sending::begin(response, &mut self.respond, settings)
     }

@@ -1,8 +1,8 @@
-//! Whether a request is a call of gRPC at all.
+//! Checks that a request is a gRPC call.
 //!
-//! A page can have a browser send requests in its user's name, with the user's certificate. It cannot have it send the
-//! content type of gRPC to another site without asking first. Codes and texts are those of gRPC's own core, which lets
-//! content types pass.
+//! A web page can make a browser send requests in its user's name, with the user's certificate. It cannot make it send
+//! gRPC's content type to another site without asking first. Codes and texts are those of gRPC core, which accepts any
+//! content type.
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use tonic::Status;
@@ -10,7 +10,7 @@ use tonic::Status;
 const CONTENT_TYPE: &[u8] = b"application/grpc";
 
 /// # Errors
-/// When it is none, with the header that says so.
+/// When the request is not a gRPC call. The status names the header at fault.
 pub(crate) fn check(method: &Method, headers: &HeaderMap) -> Result<(), Status> {
     if method != Method::POST {
         return Err(Status::unknown("Bad method header"));

@@ -1,4 +1,4 @@
-//! Compressed messages: which way a client sends and takes them, and how they are packed and unpacked.
+//! Compressed messages: the formats that a client sends and accepts, and the conversion.
 
 use bytes::{Buf, Bytes};
 use galatea_frontend::{CompressionFormat, DecompressError, HeavyWork};
@@ -11,16 +11,16 @@ use crate::{
     options::ResponseCompression,
 };
 
-/// How the messages of a call are compressed.
+/// The header with the compression format of the messages of a call.
 pub(crate) const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING_NAME: &str = "grpc-accept-encoding";
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static(ACCEPT_ENCODING_NAME);
 const ACCEPTED: &str = "identity, deflate, gzip";
 
-/// How flagged messages of a request are compressed; `None`: none may be.
+/// Returns the format of flagged messages of a request; `None` if none may be flagged.
 ///
 /// # Errors
-/// An encoding that we do not have, whether a message is flagged or not.
+/// When the encoding is not supported, even if no message is flagged.
 pub(crate) fn format_of_request(headers: &HeaderMap) -> Result<Option<CompressionFormat>, Status> {
     let Some(name) = headers.get(ENCODING) else { return Ok(None) };
     if name == "identity" {
@@ -37,9 +37,9 @@ pub(crate) fn format_of_request(headers: &HeaderMap) -> Result<Option<Compressio
     })
 }
 
-/// How the messages of a response are compressed, by the server's level and what the client takes.
+/// Returns the format of the messages of a response, chosen by the server's level and the formats that the client accepts.
 ///
-/// Of two formats the low level is gzip and the others deflate, as in the common library.
+/// If both are accepted, the low level uses gzip and the others deflate, as in the common library.
 pub(crate) fn format_of_response(
     level: ResponseCompression,
     headers: &HeaderMap,
@@ -64,7 +64,7 @@ pub(crate) fn announce(format: Option<CompressionFormat>, headers: &mut HeaderMa
     }
 }
 
-/// The content of a flagged message. What it takes is asked of the budget as it comes.
+/// Decompresses a flagged message. The budget is charged as the content grows.
 pub(crate) async fn decompress(
     message: Message,
     format: CompressionFormat,
@@ -75,7 +75,7 @@ pub(crate) async fn decompress(
     if length == 0 {
         return Ok(message);
     }
-    // How long the content is shows only when it is there: what turns out to be long is begun anew elsewhere.
+    // The length of the content is only known afterwards. If it turns out to be long, it is decompressed anew on another thread.
     if !HeavyWork::is_heavy(length) {
         let short = max_length.at_most(HeavyWork::MIN_BYTES);
         if let Ok(content) = decompress_now(&message, format, short) {
@@ -115,7 +115,7 @@ fn damaged(format: CompressionFormat) -> Status {
     Status::internal(format!("Unexpected error decompressing data for algorithm {name}"))
 }
 
-/// A message of a response in pieces, framed; compressed where that makes it shorter.
+/// Frames a message of a response in pieces, and compresses it if that makes it shorter.
 pub(crate) async fn compress(
     pieces: Vec<Bytes>,
     format: CompressionFormat,

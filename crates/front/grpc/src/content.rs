@@ -1,4 +1,4 @@
-//! The content of a response: where its pieces come from.
+//! The content of a response, piece by piece.
 
 use std::{
     pin::Pin,
@@ -11,7 +11,7 @@ use http_body::Body as _;
 use tonic::{Status, body::Body};
 
 use crate::{
-    health::Watch,
+    health::HealthWatch,
     outgoing::{self, MessageBody, StreamBody},
     panicked::{CALL, INTERNAL_ERROR},
     piece::Piece,
@@ -19,18 +19,18 @@ use crate::{
 
 #[derive(Default)]
 pub(crate) enum Content {
-    /// Nothing: the head has the status.
+    /// No content: the head has the status.
     #[default]
     Nothing,
     Message(MessageBody),
     Stream(StreamBody),
-    Watch(Box<Watch>),
-    /// Made by the library's service, and lasting as long as the client wants.
+    Watch(Box<HealthWatch>),
+    /// Made by the library's service. It lasts as long as the client wants.
     Reflection(Body),
 }
 
 impl Content {
-    /// Bytes of the one message that it is; of a stream they are not known.
+    /// Returns the bytes of a single message; 0 for a stream, whose size is not known.
     pub fn size(&self) -> u64 {
         match self {
             Self::Message(message) => message.size() as u64,
@@ -38,7 +38,7 @@ impl Content {
         }
     }
 
-    /// Whether it ends when its client wants.
+    /// Returns `true` if its client decides when it ends.
     pub fn is_lasting(&self) -> bool {
         matches!(self, Self::Watch(_) | Self::Stream(_) | Self::Reflection(_))
     }
@@ -51,7 +51,7 @@ impl Content {
         }
     }
 
-    /// The next piece. Not to be called behind the last.
+    /// Returns the next piece. Must not be called after the last piece.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
         match self {
             Self::Nothing => Poll::Ready(Piece::Broken),
@@ -60,7 +60,7 @@ impl Content {
         }
     }
 
-    /// A streaming call does its work while its body is polled, so the panic wall is here too.
+    /// Catches panics: a streaming call does its work while its body is polled.
     fn poll_lasting(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
         let polled = catch_panic_in_poll(CALL, || match self {
             Self::Stream(stream) => stream.poll_piece(cx),
@@ -75,7 +75,7 @@ impl Content {
     }
 }
 
-/// The next change of a health, or the status that ends the watch.
+/// Returns the piece for the next health status, or for the status that ends the watch.
 fn piece_of(change: Result<HealthCheckResponse, Status>) -> Piece {
     let message = change.and_then(|change| MessageBody::of(&change, usize::MAX));
     message.map_or_else(|s| Piece::Status(outgoing::trailers(&s)), |mut m| m.next_piece())

@@ -1,4 +1,4 @@
-//! The time-out that a client gives with a call.
+//! The time-out that a client sets for a call.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName};
 
 const TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// When the client stops waiting, by its `grpc-timeout`: up to eight digits and a unit.
+/// Returns the time when the client stops waiting, by its `grpc-timeout`: up to eight digits and a unit.
 pub(crate) fn deadline_of(headers: &HeaderMap) -> Option<Instant> {
     let text = headers.get(TIMEOUT)?.to_str().ok()?;
     Instant::now().checked_add(parse_timeout(text)?)

@@ -1,4 +1,4 @@
-//! Which service a call goes to, and what surrounds every call: counting, refusal while the server exits, the panic wall.
+//! Dispatches calls to their services. Around each call it counts, refuses while the server exits, and catches panics.
 
 use std::{future::ready, pin::Pin, sync::Arc};
 
@@ -14,7 +14,7 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
-    answering::{Answer, Answering},
+    answering::{Answer, AnsweringCall},
     call_form, compression,
     content::Content,
     health::HealthService,
@@ -30,16 +30,16 @@ use crate::{
     state::{SHUTTING_DOWN, ServerState},
     status::status_of,
     stream::InferStream,
-    told::Told,
+    told::CallRecord,
     unary_infer::UnaryInfer,
-    unread::{Reader, Unread},
+    unread::{Reader, UnreadBytes},
 };
 
-/// What calls are refused with beyond those that wait for the end of the start.
+/// The refusal of calls when too many wait for the server to start.
 const STARTING: &str =
     "Server is starting: models are being loaded, and too many calls wait for them";
 
-/// Whether a call is answered while the server starts.
+/// Returns `true` for calls that are answered while the server starts.
 fn is_health_check(route: Option<Route>) -> bool {
     route.is_some_and(|route| route.access() == Action::Live)
 }
@@ -62,31 +62,35 @@ impl Dispatcher {
         Self { health: HealthService::new(state.clone()), state }
     }
 
-    /// Begins to answer a call on this connection. What is held for it goes into `held`.
+    /// Begins to answer a call on this connection. `held` receives the resources of the call.
     pub fn begin(
         context: &Arc<ConnectionContext>,
         request: Request<RecvStream>,
-        held: &mut Held,
-    ) -> Begun {
+        held: &mut CallResources,
+    ) -> CallStart {
         let dispatcher = &context.dispatcher;
         let state = &dispatcher.state;
         let route = Route::of(request.uri().path());
         let peer = context.client.peer;
-        let mut told = Told::begin(&state.options.requests, peer, &request, route);
+        let mut told = CallRecord::begin(&state.options.requests, peer, &request, route);
         let incoming = (request, context.unread.reader());
         held.guard = state.in_flight.try_begin();
         if held.guard.is_none() {
             state.engine.availability().count_refused_at_exit();
-            return Begun::Answered(told.refused(Status::unavailable(SHUTTING_DOWN)).into_http());
+            return CallStart::Answered(
+                told.refused(Status::unavailable(SHUTTING_DOWN)).into_http(),
+            );
         }
         if let Err(error) = dispatcher.check_room(&mut held.memory) {
-            return Begun::Answered(told.refused(error).into_http());
+            return CallStart::Answered(told.refused(error).into_http());
         }
         if state.engine.availability().is_starting() && !is_health_check(route) {
             let context = context.clone();
-            return Begun::Waiting(Box::pin(begin_when_started(context, route, incoming, told)));
+            return CallStart::Waiting(Box::pin(begin_when_started(
+                context, route, incoming, told,
+            )));
         }
-        Begun::Answering(dispatcher.answering(route, incoming, context, told))
+        CallStart::Answering(dispatcher.answering(route, incoming, context, told))
     }
 
     fn answering(
@@ -94,10 +98,10 @@ impl Dispatcher {
         route: Option<Route>,
         incoming: Incoming,
         context: &ConnectionContext,
-        mut told: Told,
-    ) -> Answering {
+        mut told: CallRecord,
+    ) -> AnsweringCall {
         let answer = self.route(route, incoming, context, &mut told);
-        Answering { answer: Some(answer), told }
+        AnsweringCall { answer: Some(answer), told }
     }
 
     fn check_room(&self, memory: &mut MemoryReservation) -> Result<(), Status> {
@@ -114,7 +118,7 @@ impl Dispatcher {
         route: Option<Route>,
         (request, reader): Incoming,
         context: &ConnectionContext,
-        told: &mut Told,
+        told: &mut CallRecord,
     ) -> Answer {
         let state = self.state.clone();
         if let Err(status) = call_form::check(request.method(), request.headers()) {
@@ -190,8 +194,8 @@ impl Dispatcher {
         }
     }
 
-    /// The requests of the call count to the limits of its client; the call itself does, unless it brings inference
-    /// requests, each of which does.
+    /// Counts a call to the limits of its client. An inference call does not count itself, because each of its requests
+    /// does.
     fn count_to_client(
         &self,
         route: Route,
@@ -210,13 +214,13 @@ impl Dispatcher {
         Ok((caller, share))
     }
 
-    /// Whether the client may make the call, as far as its head says; who it is, and how its messages are compressed.
+    /// Checks whether the client may make the call, as far as its head says. Returns the caller and the format of its messages.
     fn check_head<B>(
         &self,
         route: Route,
         request: &Request<B>,
         client: &Client,
-        told: &mut Told,
+        told: &mut CallRecord,
     ) -> Result<(Caller, Option<CompressionFormat>), Status> {
         let headers = request.headers();
         let values = |name| headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
@@ -224,7 +228,7 @@ impl Dispatcher {
         let admitted = authentication.admit(client, values, || route.access());
         let caller = admitted.map_err(|error| told.not_admitted(error, client.peer))?;
         if let Some(identity) = caller.identity() {
-            told.exchange.is_by(identity);
+            told.exchange.set_identity(identity);
         }
         let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
         let restricted = &self.state.options.restricted_protocols;
@@ -237,8 +241,8 @@ impl Dispatcher {
     }
 }
 
-/// A refusal that the client sees: a call that is ended while it sends is reset, and some clients show that instead.
-/// One that may send for ever is refused at once.
+/// Refuses a call so that the client sees the status. A call that is ended while it sends is reset, and some clients
+/// report the reset instead. A stream, which may send for ever, is refused at once.
 fn refuse(
     route: Route,
     request: Request<RecvStream>,
@@ -263,18 +267,18 @@ pub(crate) struct ConnectionContext {
     pub client: Client,
     pub account: ConnectionAccount,
     pub activity: Arc<Activity>,
-    pub unread: Arc<Unread>,
+    pub unread: Arc<UnreadBytes>,
 }
 
-/// What a call holds until its response has gone out.
-pub(crate) struct Held {
-    /// Unless the exit need not wait for it.
+/// The resources of a call until its response is sent.
+pub(crate) struct CallResources {
+    /// `None` if the exit need not wait for the call.
     pub guard: Option<RequestGuard>,
     pub memory: MemoryReservation,
 }
 
-impl Held {
-    pub fn has_content(&mut self, content: &Content) {
+impl CallResources {
+    pub fn count_content(&mut self, content: &Content) {
         if let Content::Message(message) = content {
             self.memory.grow(message.size());
         }
@@ -286,10 +290,10 @@ impl Held {
 }
 
 #[allow(clippy::large_enum_variant, reason = "in place: most calls are of the large kind")]
-pub(crate) enum Begun {
-    /// It waits for the server to start.
+pub(crate) enum CallStart {
+    /// Waits for the server to start.
     Waiting(Pin<Box<dyn Future<Output = Self> + Send>>),
-    Answering(Answering),
+    Answering(AnsweringCall),
     Answered(Response<Content>),
 }
 
@@ -297,13 +301,13 @@ async fn begin_when_started(
     context: Arc<ConnectionContext>,
     route: Option<Route>,
     incoming: Incoming,
-    mut told: Told,
-) -> Begun {
+    mut told: CallRecord,
+) -> CallStart {
     let dispatcher = &context.dispatcher;
     if !dispatcher.state.engine.availability().started().await {
-        return Begun::Answered(told.refused(Status::unavailable(STARTING)).into_http());
+        return CallStart::Answered(told.refused(Status::unavailable(STARTING)).into_http());
     }
-    Begun::Answering(dispatcher.answering(route, incoming, &context, told))
+    CallStart::Answering(dispatcher.answering(route, incoming, &context, told))
 }
 
 async fn while_holding<T>(share: Option<Box<ClientShare>>, answer: impl Future<Output = T>) -> T {
@@ -339,7 +343,7 @@ async fn reflect(
     Ok(response.map(Content::Reflection))
 }
 
-/// What an open call takes, about.
+/// The approximate memory of an open call.
 pub(crate) const CALL_WEIGHT: usize = 4 << 10;
-/// Calls that may be open at a time on all connections.
+/// The most open calls on all connections.
 const MAX_CALLS: usize = 64 << 10;

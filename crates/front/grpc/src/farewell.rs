@@ -1,4 +1,4 @@
-//! Ending a connection whose client does not keep the rules, with a reason that clients understand.
+//! Ends the connection of a client that breaks the rules, with a reason that clients understand.
 
 use std::{
     io,
@@ -8,22 +8,22 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// HTTP/2's code for a client that asks too much.
+/// The HTTP/2 code for a client that asks too much.
 const ENHANCE_YOUR_CALM: u32 = 11;
 const GOAWAY: u8 = 7;
-/// Read and dropped at the end, so that closing does not take the reason away from a client that still sends.
+/// The bytes that are read and dropped at the end, so that a client that still sends receives the reason before the close.
 const DROPPED: usize = 64 << 10;
 
-/// The last frame of a connection, which is sent at the next place for one; then the connection ends.
+/// The last frame of a connection, sent at the next frame boundary; then the connection ends.
 #[derive(Debug)]
-pub(crate) struct Farewell {
+pub(crate) struct GracefulClose {
     frame: Vec<u8>,
     sent: usize,
     is_complete: bool,
 }
 
-impl Farewell {
-    /// `last_stream`: calls up to this one may have been worked on.
+impl GracefulClose {
+    /// Returns the frame for too many pings. `last_stream` is the last call that may have been processed.
     pub fn too_many_pings(last_stream: u32) -> Self {
         let reason = b"too_many_pings";
         let mut frame = vec![0, 0, 8 + reason.len() as u8, GOAWAY, 0, 0, 0, 0, 0];
@@ -33,7 +33,7 @@ impl Farewell {
         Self { frame, sent: 0, is_complete: false }
     }
 
-    /// Sends the frame. Only to be called between other frames.
+    /// Sends the frame. Must only be called between other frames.
     pub fn poll_send<S: AsyncWrite + Unpin>(
         &mut self,
         stream: &mut S,
@@ -49,13 +49,13 @@ impl Farewell {
         ready!(Pin::new(stream).poll_flush(cx))?;
         if !self.is_complete {
             self.is_complete = true;
-            // Whoever waits to read learns that this is the end.
+            // The task that waits to read learns that this is the end.
             cx.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Reads the end of the connection, once the frame is sent.
+    /// Ends the reading side once the frame is sent.
     pub fn poll_end<S: AsyncRead + Unpin>(
         &mut self,
         stream: &mut S,

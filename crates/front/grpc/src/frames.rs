@@ -1,6 +1,6 @@
 //! The heads of HTTP/2 frames in the bytes of a connection.
 
-/// Before the first frame.
+/// The length of the preface before the first frame.
 const PREFACE: usize = 24;
 const HEAD: usize = 9;
 const ACK: u8 = 1;
@@ -15,18 +15,18 @@ pub(crate) enum Kind {
     Ping,
     /// The answer to a ping.
     Pong,
-    /// Priorities, windows, what HTTP/2 does not know.
+    /// Priorities, windows, and frames that HTTP/2 does not know.
     Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub kind: Kind,
-    /// Of what follows the head.
+    /// The length of the payload after the head.
     pub length: usize,
 }
 
-/// Finds the frames in what is read, however it is cut. It checks nothing: HTTP/2 does.
+/// Finds the frames in the bytes read, however they are split. It checks nothing; HTTP/2 does.
 #[derive(Debug)]
 pub(crate) struct FrameReader {
     /// Bytes before the next head.
@@ -44,7 +44,7 @@ impl Default for FrameReader {
 }
 
 impl FrameReader {
-    /// Returns how many of the bytes are data of calls.
+    /// Reads bytes and returns how many of them are data of calls.
     pub fn read(&mut self, mut bytes: &[u8], mut see: impl FnMut(Frame)) -> usize {
         let mut data = 0;
         while !bytes.is_empty() {
@@ -77,7 +77,7 @@ impl FrameReader {
         self.current.is_some_and(|frame| frame.kind == Kind::Data)
     }
 
-    /// Bytes of data that have come of a frame that is not complete: no call can have them yet.
+    /// Returns the received bytes of an incomplete data frame. No call can have them yet.
     pub fn incomplete(&self) -> usize {
         let length = self.current.filter(|_| self.skip > 0 && self.is_in_data());
         length.map_or(0, |frame| frame.length - self.skip)

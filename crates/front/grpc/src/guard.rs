@@ -1,4 +1,4 @@
-//! What stands between a connection's socket and HTTP/2: it bounds what frames cost, and counts what waits unread.
+//! A guard between a connection's socket and HTTP/2: it bounds the cost of frames and counts unread bytes.
 
 use std::{
     io::{self, IoSlice},
@@ -16,46 +16,46 @@ use tokio::{
 };
 
 use crate::{
-    farewell::Farewell,
+    farewell::GracefulClose,
     frames::{Frame, FrameReader, Kind},
     pings::Pings,
     timer::{self, Timer},
-    unread::{STEP, Unread},
+    unread::{STEP, UnreadBytes},
 };
 
-/// What frames other than those of calls may cost: this much at once ...
+/// The cost of frames outside calls that a client may cause at once ...
 const BURST: i64 = 20_000;
-/// ... and this much a second, where more is not read.
+/// ... and a second. Beyond it the connection is not read.
 const PER_SECOND: i64 = 20_000;
-/// Of a frame that is answered, or ends a call.
+/// The cost of a frame that needs an answer or ends a call.
 const COST_OF_ANSWERED: i64 = 10;
-/// Bytes of a frame that cost as much as the frame.
+/// The payload bytes that cost as much as a frame.
 const BYTES_PER_COST: usize = 1 << 10;
-/// Bytes sent that make up for one frame: clients that receive much report much.
+/// The sent bytes that earn one unit of cost: clients that receive much also send many window updates.
 const SENT_PER_COST: usize = 4 << 10;
 
-/// How long a connection with unread bytes is not read while the server is full, before it is looked at again.
+/// The pause before a connection with unread bytes is tried again while the server is full.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
-/// A connection's stream, of which no more is read than the server can deal with.
-pub(crate) struct Guarded<S> {
+/// A connection's stream that reads no more than the server can handle.
+pub(crate) struct GuardedStream<S> {
     stream: S,
     frames: FrameReader,
     allowance: Allowance,
     pings: Pings,
     activity: Arc<Activity>,
-    unread: Arc<Unread>,
+    unread: Arc<UnreadBytes>,
     budget: Arc<MemoryBudget>,
     pause: Option<Timer>,
-    farewell: Option<Farewell>,
+    farewell: Option<GracefulClose>,
 }
 
-impl<S> Guarded<S> {
+impl<S> GuardedStream<S> {
     pub fn new(
         stream: S,
         pings: Pings,
         activity: Arc<Activity>,
-        unread: Arc<Unread>,
+        unread: Arc<UnreadBytes>,
         budget: &Arc<MemoryBudget>,
     ) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl<S> Guarded<S> {
         }
     }
 
-    /// Whether what waits unread is too much for a server that is full. A frame that is not complete can be read by
-    /// nobody: it may pass the budget, by a quarter.
+    /// Returns `true` if too many bytes are unread while the server is full. No call can read an incomplete frame, so
+    /// such a frame may exceed the budget by a quarter.
     fn is_to_wait(&self) -> bool {
         let unread = self.unread.bytes();
         if unread < STEP || !self.budget.is_exceeded() {
@@ -94,7 +94,7 @@ impl<S> Guarded<S> {
         });
         if has_too_many_pings {
             let last = frames.last_stream();
-            self.farewell.get_or_insert_with(|| Farewell::too_many_pings(last));
+            self.farewell.get_or_insert_with(|| GracefulClose::too_many_pings(last));
         }
         if data > 0 {
             unread.received(data);
@@ -104,7 +104,7 @@ impl<S> Guarded<S> {
         }
     }
 
-    fn has_written(&mut self, written: &Poll<io::Result<usize>>) {
+    fn record_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(written)) = written {
             self.allowance.earn(*written);
             self.pings.sent(*written);
@@ -122,11 +122,11 @@ fn cost_of(frame: Frame) -> i64 {
     own + i64::try_from(bytes / BYTES_PER_COST).unwrap_or(i64::MAX)
 }
 
-/// What frames may still cost.
+/// The cost that frames may still cause.
 struct Allowance {
     left: i64,
     since: Instant,
-    /// Bytes sent that have not been made up for.
+    /// Sent bytes that have not yet earned a unit.
     sent: usize,
 }
 
@@ -140,7 +140,7 @@ impl Allowance {
         }
     }
 
-    /// How long to wait until nothing is owed. The clock is looked at only when the allowance is used up.
+    /// Returns the time until the allowance is positive again. The clock is only read when the allowance is used up.
     fn overdrawn(&mut self) -> Option<Duration> {
         if self.left >= 0 {
             return None;
@@ -154,7 +154,7 @@ impl Allowance {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -181,14 +181,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.has_written(&written);
+        self.record_written(&written);
         written
     }
 
@@ -198,7 +198,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.has_written(&written);
+        self.record_written(&written);
         written
     }
 
@@ -209,7 +209,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { stream, farewell, .. } = &mut *self;
         ready!(Pin::new(&mut *stream).poll_flush(cx))?;
-        // What is flushed ends with a whole frame.
+        // Flushed output ends with a whole frame.
         farewell.as_mut().map_or(Poll::Ready(Ok(())), |farewell| farewell.poll_send(stream, cx))
     }
 
@@ -243,8 +243,8 @@ mod tests {
         let budget = MemoryBudget::unlimited();
         let pings = Pings::new(PingRules { max_strikes: 0, ..PingRules::default() });
         let activity = Arc::new(Activity::new(Arc::default(), Framing::Sequential));
-        let unread = Unread::new(MOST_UNREAD, &budget);
-        let mut guarded = Guarded::new(&all[..], pings, activity, unread, &budget);
+        let unread = UnreadBytes::new(MOST_UNREAD, &budget);
+        let mut guarded = GuardedStream::new(&all[..], pings, activity, unread, &budget);
         let start = Instant::now();
         let mut read = Vec::new();
         guarded.read_to_end(&mut read).await.expect("in memory");

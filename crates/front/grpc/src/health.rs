@@ -16,10 +16,10 @@ use tonic::Status;
 
 use crate::state::{SHUTTING_DOWN, ServerState};
 
-/// How often those who watch are told of changes.
+/// The interval at which watches check for changes.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Bytes of the longest name that is looked for: each call that watches keeps its own.
+/// The longest name in bytes that is looked up, because each watch keeps its own.
 const LONGEST_NAME: usize = 4096;
 /// The names that mean the server itself.
 const SERVICES: [&str; 5] = [
@@ -30,11 +30,11 @@ const SERVICES: [&str; 5] = [
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 
-/// Whether the server is live and ready, or one of its models, by the name that a client asks for.
+/// The health service: liveness and readiness of the server or a model, by the name that a client asks for.
 #[derive(Clone)]
 pub(crate) struct HealthService {
     state: Arc<ServerState>,
-    last: Arc<LastLook>,
+    last: Arc<LastReadiness>,
 }
 
 impl HealthService {
@@ -49,7 +49,7 @@ fn status_now(state: &ServerState) -> ServingStatus {
     if is_ready { ServingStatus::Serving } else { ServingStatus::NotServing }
 }
 
-/// `None`: the name is neither a service nor a model.
+/// Returns `None` if the name is neither a service nor a model.
 fn status_of_model(state: &ServerState, name: &str) -> Option<ServingStatus> {
     let is_open = !state.in_flight.is_closed() && state.engine.is_live();
     match state.engine.model(name, None) {
@@ -88,12 +88,12 @@ impl HealthService {
         found.map(response).ok_or_else(unknown)
     }
 
-    pub fn watch(&self, request: HealthCheckRequest) -> Result<Watch, Status> {
+    pub fn watch(&self, request: HealthCheckRequest) -> Result<HealthWatch, Status> {
         let name = checked_name(request)?;
         let guard = self.state.begin_watch()?;
         let mut timer = tokio::time::interval(WATCH_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Watch {
+        Ok(HealthWatch {
             state: self.state.clone(),
             last: self.last.clone(),
             model: (!SERVICES.contains(&name.as_str())).then_some(name),
@@ -104,11 +104,11 @@ impl HealthService {
     }
 }
 
-/// What was seen last, for all who watch: readiness is a question to every model.
+/// The last readiness, shared by all watches, because each check asks every model.
 #[derive(Default)]
-struct LastLook(Mutex<Option<(Instant, ServingStatus)>>);
+struct LastReadiness(Mutex<Option<(Instant, ServingStatus)>>);
 
-impl LastLook {
+impl LastReadiness {
     fn status(&self, state: &ServerState) -> ServingStatus {
         let mut last = self.0.lock_unpoisoned();
         match *last {
@@ -122,11 +122,10 @@ impl LastLook {
     }
 }
 
-/// The status when the call begins, and each that is another; UNAVAILABLE when the server exits, after which there can
-/// be no other.
-pub(crate) struct Watch {
+/// A watch: the status when the call begins, then each change. It ends with UNAVAILABLE when the server exits.
+pub(crate) struct HealthWatch {
     state: Arc<ServerState>,
-    last: Arc<LastLook>,
+    last: Arc<LastReadiness>,
     /// `None`: the server itself is watched.
     model: Option<String>,
     told: Option<ServingStatus>,
@@ -134,13 +133,13 @@ pub(crate) struct Watch {
     _guard: RequestGuard,
 }
 
-impl Watch {
+impl HealthWatch {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<HealthCheckResponse, Status>> {
         loop {
             ready!(self.timer.poll_tick(cx));
             let status = match &self.model {
                 None => self.last.status(&self.state),
-                // It may be loaded later: the call goes on.
+                // The model may be loaded later, so the call continues.
                 Some(name) => {
                     status_of_model(&self.state, name).unwrap_or(ServingStatus::ServiceUnknown)
                 }

@@ -1,4 +1,4 @@
-//! An inference: from a message to the request, from the response to a message.
+//! An inference: decodes its request message and encodes its response message.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct InferHead {
     pub deadline: Option<Instant>,
-    /// Of the responses.
+    /// The compression format of the responses.
     pub format: Option<CompressionFormat>,
 }
 
@@ -40,8 +40,8 @@ impl InferHead {
 }
 
 pub(crate) type Decoded = DecodedCall<AnswerPlan>;
-/// A request that its model has, with the plan by which the client wants its responses.
-pub(crate) type Running = RunningCall<AnswerPlan>;
+/// A submitted request, with the plan for the form of its responses.
+pub(crate) type RunningRequest = RunningCall<AnswerPlan>;
 
 pub(crate) fn find_model(
     engine: &Engine,
@@ -53,8 +53,8 @@ pub(crate) fn find_model(
     FoundModel::find(engine, message.model_name(), version, sender, subject)
 }
 
-/// Decodes a request for the model that was found. What that takes is asked of the budget first, and held beside the bytes
-/// of the message until the request is answered.
+/// Decodes a request for the found model. It first asks the budget for the memory, and holds that with the bytes of the
+/// message until the request is answered.
 pub(crate) fn decode_for(
     found: FoundModel,
     message: RequestMessage,
@@ -67,7 +67,7 @@ pub(crate) fn decode_for(
     Ok(decoded)
 }
 
-/// Decodes the message of ModelInfer. `subject`: what it is about, as far as it could be read.
+/// Decodes the message of ModelInfer. `subject` receives the model, version and id, as far as they could be read.
 pub(crate) fn decode_unary(
     engine: &Engine,
     message: Message,
@@ -76,7 +76,7 @@ pub(crate) fn decode_unary(
 ) -> Result<Decoded> {
     let Message { bytes, memory } = message;
     let message = RequestMessage::read(bytes)?;
-    subject.is_named(message.id());
+    subject.set_id(message.id());
     let found = find_model(engine, &message, sender, subject)?;
     found.check_responds_once(
         "ModelInfer RPC doesn't support models with decoupled transaction policy",
@@ -84,12 +84,12 @@ pub(crate) fn decode_unary(
     decode_for(found, message, memory, sender)
 }
 
-/// Whether reading the message would hold up the other clients of the thread.
+/// Returns `true` if decoding the message would delay the other clients of the thread.
 pub(crate) fn is_heavy(message: &Pieces) -> bool {
     HeavyWork::is_heavy(message.remaining()) && HeavyWork::is_heavy(decoding_work(message))
 }
 
-/// Whether rendering the answer would hold up the other clients of the thread: its values are ranked or copied.
+/// Returns `true` if encoding the answer would delay the other clients of the thread, because values are ranked or copied.
 pub(crate) fn is_heavy_answer(plan: &AnswerPlan, answer: &Result<InferResponse>) -> bool {
     let Ok(response) = answer else { return false };
     let outputs = response.outputs.iter().filter(|output| HeavyWork::is_heavy(output.data.len()));
@@ -99,8 +99,8 @@ pub(crate) fn is_heavy_answer(plan: &AnswerPlan, answer: &Result<InferResponse>)
     })
 }
 
-/// Counts an answer that waits to be rendered: the request has ended, and with it what counted its tensors, which an
-/// output may share. Refused where there is no room for what ranking takes.
+/// Counts an answer that waits to be encoded. The request, which counted its tensors, has ended, and an output may
+/// share them. Fails if the budget has no room for ranking.
 pub(crate) fn count_answer(
     plan: &AnswerPlan,
     answer: &Result<InferResponse>,
@@ -113,17 +113,17 @@ pub(crate) fn count_answer(
 
 #[derive(Clone, Copy)]
 pub(crate) struct MessageForm {
-    /// Bytes of the longest response that a client may be sent.
+    /// The longest response in bytes that a client may be sent.
     pub limit: usize,
-    /// Whether the prefix of a message stands before it, which compression would write otherwise.
+    /// Is `true` if the message gets its prefix here; compression writes its own.
     pub is_framed: bool,
 }
 
 impl MessageForm {
-    /// Renders a response, as the client asked for it, into the bytes of its message.
+    /// Encodes a response, in the form that the client asked for, into the bytes of its message.
     pub fn render(
         self,
-        running: &Running,
+        running: &RunningRequest,
         answer: Result<InferResponse>,
         envelope: Envelope,
     ) -> Result<Vec<Bytes>> {

@@ -1,4 +1,4 @@
-//! The short writes of a connection joined to one: HTTP/2 writes, and flushes, behind every frame with data.
+//! Joins the short writes of a connection, because HTTP/2 writes and flushes after every data frame.
 
 use std::{
     io::{self, IoSlice},
@@ -10,49 +10,49 @@ use std::{
 use galatea_types::LockExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes that are copied to be joined, at most: the head, the message and the status of a short response.
+/// The most bytes that are copied to be joined: the head, the message and the status of a short response.
 const MOST_JOINED: usize = 4 << 10;
 
-/// A stream of which HTTP/2 has one handle, and the task of the connection another: what HTTP/2 flushes goes out when the
-/// task does.
-pub(crate) struct Joined<S>(Arc<Mutex<Joining<S>>>);
+/// A stream shared by HTTP/2 and the task of the connection. Output that HTTP/2 flushes is sent when the task writes it
+/// out.
+pub(crate) struct SharedStream<S>(Arc<Mutex<StreamTask<S>>>);
 
-impl<S> Clone for Joined<S> {
+impl<S> Clone for SharedStream<S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-struct Joining<S> {
+struct StreamTask<S> {
     stream: S,
     buffer: Vec<u8>,
-    /// Of the buffer, how much is written.
+    /// The written part of the buffer.
     written: usize,
-    /// What was written to here ends with a whole frame.
+    /// Is `true` if the output so far ends with a whole frame.
     is_whole: bool,
 }
 
-impl<S> Joined<S> {
+impl<S> SharedStream<S> {
     pub fn new(stream: S) -> Self {
-        let joining = Joining { stream, buffer: Vec::new(), written: 0, is_whole: true };
+        let joining = StreamTask { stream, buffer: Vec::new(), written: 0, is_whole: true };
         Self(Arc::new(Mutex::new(joining)))
     }
 }
 
-impl<S: AsyncWrite + Unpin> Joined<S> {
+impl<S: AsyncWrite + Unpin> SharedStream<S> {
     pub fn poll_write_out(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut joining = self.0.lock_unpoisoned();
         ready!(joining.poll_buffer(cx))?;
         match joining.is_whole {
             true => Pin::new(&mut joining.stream).poll_flush(cx),
-            // HTTP/2 waits to write the rest.
+            // HTTP/2 still has to write the rest of a frame.
             false => Poll::Ready(Ok(())),
         }
     }
 }
 
-impl<S: AsyncWrite + Unpin> Joining<S> {
-    /// Whether so many bytes more are joined.
+impl<S: AsyncWrite + Unpin> StreamTask<S> {
+    /// Returns `true` if `more` bytes still fit.
     fn has_room(&self, more: usize) -> bool {
         self.buffer.len() + more <= MOST_JOINED
     }
@@ -71,7 +71,7 @@ impl<S: AsyncWrite + Unpin> Joining<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Joined<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for SharedStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -81,7 +81,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Joined<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Joined<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for SharedStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -117,7 +117,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Joined<S> {
         self.0.lock_unpoisoned().stream.is_write_vectored()
     }
 
-    /// Done when the task does it: [`Joined::poll_write_out`].
+    /// Leaves the flush to the task: [`SharedStream::poll_write_out`].
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.lock_unpoisoned().is_whole = true;
         Poll::Ready(Ok(()))
@@ -171,8 +171,8 @@ mod tests {
         }
     }
 
-    fn slow(at_a_time: usize) -> Joined<Slow> {
-        Joined::new(Slow { at_a_time, ..Slow::default() })
+    fn slow(at_a_time: usize) -> SharedStream<Slow> {
+        SharedStream::new(Slow { at_a_time, ..Slow::default() })
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Probes of connections on which nothing comes: a client that does not answer is gone.
+//! Probes silent connections. A client that does not answer is gone.
 
 use std::{
     task::{Context, Poll, ready},
@@ -12,7 +12,7 @@ use crate::timer::{self, Timer};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeepAliveRules {
-    /// A probe is sent when no call has brought anything for so long, whether there are calls or not ...
+    /// A probe is sent when no call has received anything for this long, with or without open calls ...
     pub interval: Duration,
     /// ... and must be answered within this.
     pub timeout: Duration,
@@ -21,9 +21,9 @@ pub(crate) struct KeepAliveRules {
 pub(crate) struct KeepAlive {
     pings: PingPong,
     rules: KeepAliveRules,
-    /// When a call brought something, or the client answered, last.
+    /// The last time when a call received something or the client answered.
     last_read: Instant,
-    /// Until the next probe, or the end of the wait for its answer. `None`: until farther away than can be said.
+    /// The timer to the next probe or to the end of the wait for its answer. `None`: the time is too far to represent.
     timer: Option<Timer>,
     awaits_answer: bool,
 }
@@ -35,11 +35,11 @@ impl KeepAlive {
         Self { pings, rules, last_read, timer, awaits_answer: false }
     }
 
-    pub fn has_read(&mut self) {
+    pub fn record_read(&mut self) {
         self.last_read = Instant::now();
     }
 
-    /// Ready when a probe has not been answered in time.
+    /// Returns ready when a probe was not answered in time.
     pub fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if self.awaits_answer && self.is_answered(cx) {
@@ -57,21 +57,21 @@ impl KeepAlive {
     fn is_answered(&mut self, cx: &mut Context<'_>) -> bool {
         match self.pings.poll_pong(cx) {
             Poll::Ready(Ok(_)) => {
-                self.has_read();
+                self.record_read();
                 true
             }
-            // The connection has ended, as whoever polls it finds out.
+            // The connection has ended, and its own poll reports that.
             Poll::Ready(Err(_)) | Poll::Pending => false,
         }
     }
 
-    /// Waits until nothing has come for the interval.
+    /// Waits until nothing was received for the interval.
     fn wait(&mut self) {
         self.awaits_answer = false;
         self.timer = self.last_read.checked_add(self.rules.interval).map(timer::at);
     }
 
-    /// Sends a probe, unless something has come since the timer was set.
+    /// Sends a probe, unless something was received since the timer was set.
     fn probe(&mut self) {
         if self.last_read.elapsed() < self.rules.interval {
             return self.wait();

@@ -1,7 +1,6 @@
 //! The gRPC front end: `inference.GRPCInferenceService` and `grpc.health.v1.Health` on one port.
 //!
-//! Connections and threads are those of `galatea-frontend`; the model's work happens on the instance threads of the
-//! engine.
+//! `galatea-frontend` provides connections and threads; models run on the instance threads of the engine.
 //!
 //! **Invariants.** Nothing here parses tensors (that is `galatea-protocol`) or knows a backend. No call
 //! blocks a front end thread: loading and unloading run on blocking threads. A panic in a call ends that

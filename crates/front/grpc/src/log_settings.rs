@@ -1,4 +1,4 @@
-//! The log settings: read, and changed while the server runs.
+//! Reads the log settings, and changes them while the server runs.
 
 use galatea_proto::inference::{
     LogSettingsRequest, LogSettingsResponse,
@@ -8,10 +8,10 @@ use galatea_proto::inference::{
 use galatea_telemetry::logger::{self, LogChange, LogFormat, LogSettings};
 use galatea_types::{Error, Result};
 
-/// The most verbose level there is: a greater number is this one.
+/// The most verbose level. A greater number means this one.
 const MAX_LEVEL: u32 = i32::MAX as u32;
 
-/// A change that is not understood. Texts are Triton's.
+/// The error for an invalid change. Texts are Triton's.
 #[derive(Debug, PartialEq, thiserror::Error)]
 enum LogSettingsError {
     #[error("log file location can not be updated through network protocol")]
@@ -32,8 +32,8 @@ impl From<LogSettingsError> for Error {
     }
 }
 
-/// What is in force, after the change that the request asks for. As in Triton, what comes before a mistake is changed all
-/// the same.
+/// Makes the requested change and returns the current settings. As in Triton, the settings before a mistake are changed
+/// all the same.
 pub(crate) fn change(request: &LogSettingsRequest) -> Result<LogSettingsResponse> {
     let mut wanted = LogChange::default();
     let read = read(request, &mut wanted);

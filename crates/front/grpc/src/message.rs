@@ -1,4 +1,4 @@
-//! One message: its prefix, how long it may be, and what it holds of the memory budget.
+//! One message: its prefix, its length limit, and its share of the memory budget.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use galatea_protocol::grpc::Pieces;
 use galatea_types::{MemoryReservation, OverBudget};
 use tonic::Status;
 
-/// A flag byte and the length of the message come before it.
+/// The length of the prefix: a flag byte and the length of the message.
 pub(crate) const PREFIX_LEN: usize = 5;
 
-/// Longest message of a call that carries names and flags only.
+/// The longest message of a call that only has names and flags.
 pub(crate) const MAX_SMALL_MESSAGE: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl MaxLength {
         self.check_as(length, format_args!("{length}"))
     }
 
-    /// Of a message of which so much is decompressed.
+    /// Checks a message of which `length` bytes are decompressed so far.
     pub fn check_decompressed(self, length: usize) -> Result<(), Status> {
         self.check_as(length, format_args!("{length} or more when decompressed"))
     }
@@ -62,14 +62,14 @@ pub(crate) struct Message {
     pub memory: MemoryReservation,
 }
 
-/// The message's length has been checked against the limit, which fits the field.
+/// Returns the prefix of a message. The length was checked against the limit, which fits the field.
 pub(crate) fn prefix(length: usize) -> [u8; PREFIX_LEN] {
     let mut prefix = [0; PREFIX_LEN];
     (&mut prefix[1..]).put_u32(u32::try_from(length).unwrap_or(u32::MAX));
     prefix
 }
 
-/// Reads a message, refusing what is none as gRPC wants it.
+/// Decodes a message. Fails if it is not valid Protobuf.
 pub(crate) fn decode<T: prost::Message + Default>(message: Pieces) -> Result<T, Status> {
     T::decode(message).map_err(|error| Status::internal(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! The messages of a call as they come, with bounds on their length, their memory and the time they may take.
+//! The messages of a call as they arrive, with bounds on their length, memory and time.
 
 use std::{
     future::poll_fn,
@@ -17,12 +17,12 @@ use tonic::Status;
 use crate::{
     compression::decompress,
     message::{MaxLength, Message, PREFIX_LEN, over_budget},
-    patience::Patience,
+    patience::ReceiveTimeout,
     state::ServerState,
     unread::Reader,
 };
 
-pub(crate) enum Received {
+pub(crate) enum ReceivedMessage {
     Plain(Message),
     Compressed(Message, CompressionFormat),
 }
@@ -32,31 +32,31 @@ pub(crate) type Decompressing = Pin<Box<dyn Future<Output = Result<Message, Stat
 pub(crate) struct Messages {
     body: RecvStream,
     reader: Reader,
-    /// What has come and is no message yet.
+    /// Received bytes that are not yet a message.
     received: Pieces,
-    /// The message that is coming.
-    announced: Option<Announced>,
-    /// That of a unary call, until the request has ended.
-    only: Option<Received>,
-    /// How messages that are flagged for it are compressed.
+    /// The prefix of the message that is arriving.
+    announced: Option<MessagePrefix>,
+    /// The message of a unary call, until the request has ended.
+    only: Option<ReceivedMessage>,
+    /// The format of messages with the compressed flag.
     format: Option<CompressionFormat>,
-    /// The message that came last, on another thread.
+    /// The last message, which another thread is decompressing.
     decompressing: Option<Decompressing>,
     max_length: MaxLength,
-    /// Of `received`.
+    /// The reservation for `received`.
     memory: MemoryReservation,
-    patience: Patience,
+    patience: ReceiveTimeout,
     state: Arc<ServerState>,
 }
 
 #[derive(Clone, Copy)]
-struct Announced {
+struct MessagePrefix {
     length: usize,
     is_compressed: bool,
 }
 
 impl Messages {
-    /// `format`: of the messages that are flagged as compressed.
+    /// Returns the messages of a call. `format` is that of messages with the compressed flag.
     pub fn new(
         body: RecvStream,
         format: Option<CompressionFormat>,
@@ -74,12 +74,12 @@ impl Messages {
             decompressing: None,
             max_length,
             memory: state.options.memory.reservation(),
-            patience: Patience::new(state.options.limits.settings()),
+            patience: ReceiveTimeout::new(state.options.limits.settings()),
             state: state.clone(),
         }
     }
 
-    /// The next message; `None` at the end of the stream. The client may take its time between messages.
+    /// Returns the next message; `None` at the end of the stream. The client may take any time between messages.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, Status>>> {
         loop {
             if let Some(decompressing) = &mut self.decompressing {
@@ -89,8 +89,8 @@ impl Messages {
             }
             match self.take_message() {
                 Err(status) => return Poll::Ready(Some(Err(status))),
-                Ok(Some(Received::Plain(message))) => return Poll::Ready(Some(Ok(message))),
-                Ok(Some(Received::Compressed(message, format))) => {
+                Ok(Some(ReceivedMessage::Plain(message))) => return Poll::Ready(Some(Ok(message))),
+                Ok(Some(ReceivedMessage::Compressed(message, format))) => {
                     self.decompressing = Some(self.decompress(message, format));
                     continue;
                 }
@@ -106,8 +106,8 @@ impl Messages {
         }
     }
 
-    /// The one message of a unary call, as it came.
-    pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received, Status>> {
+    /// Returns the only message of a unary call, as received.
+    pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<ReceivedMessage, Status>> {
         loop {
             if self.only.is_none() {
                 self.only = self.take_message()?;
@@ -122,11 +122,11 @@ impl Messages {
         }
     }
 
-    /// The same, decompressed.
+    /// Returns the only message of a unary call, decompressed.
     pub async fn only(mut self) -> Result<Message, Status> {
         match poll_fn(|cx| self.poll_only(cx)).await? {
-            Received::Plain(message) => Ok(message),
-            Received::Compressed(message, format) => self.decompress(message, format).await,
+            ReceivedMessage::Plain(message) => Ok(message),
+            ReceivedMessage::Compressed(message, format) => self.decompress(message, format).await,
         }
     }
 
@@ -137,29 +137,29 @@ impl Messages {
         )
     }
 
-    fn take_message(&mut self) -> Result<Option<Received>, Status> {
+    fn take_message(&mut self) -> Result<Option<ReceivedMessage>, Status> {
         if self.announced.is_none() && self.received.remaining() >= PREFIX_LEN {
             self.announced = Some(self.read_prefix()?);
         }
-        let is_there = |announced: &Announced| self.received.remaining() >= announced.length;
-        let Some(Announced { length, is_compressed }) = self.announced.filter(is_there) else {
+        let is_there = |announced: &MessagePrefix| self.received.remaining() >= announced.length;
+        let Some(MessagePrefix { length, is_compressed }) = self.announced.filter(is_there) else {
             return Ok(None);
         };
         self.announced = None;
         let bytes = self.received.split_to(length);
         let message = Message { bytes, memory: self.split_memory(length) };
         if !is_compressed {
-            return Ok(Some(Received::Plain(message)));
+            return Ok(Some(ReceivedMessage::Plain(message)));
         }
         let format = self.format.ok_or_else(|| {
             Status::internal(
                 "a message is flagged as compressed, but grpc-encoding does not say how",
             )
         })?;
-        Ok(Some(Received::Compressed(message, format)))
+        Ok(Some(ReceivedMessage::Compressed(message, format)))
     }
 
-    /// What stays is counted for what stays.
+    /// Splits the reservation: the taken message keeps its length, and the rest stays with the remaining bytes.
     fn split_memory(&mut self, length: usize) -> MemoryReservation {
         let mut rest = self.memory.sibling();
         rest.grow(self.received.remaining());
@@ -168,7 +168,7 @@ impl Messages {
         taken
     }
 
-    fn read_prefix(&mut self) -> Result<Announced, Status> {
+    fn read_prefix(&mut self) -> Result<MessagePrefix, Status> {
         let flag = self.received.get_u8();
         let length = usize::try_from(self.received.get_u32()).unwrap_or(usize::MAX);
         if flag > 1 {
@@ -176,27 +176,27 @@ impl Messages {
             return Err(Status::internal(text));
         }
         self.max_length.check(length)?;
-        Ok(Announced { length, is_compressed: flag == 1 })
+        Ok(MessagePrefix { length, is_compressed: flag == 1 })
     }
 
-    /// Takes what has come; `false` at the end.
+    /// Receives more bytes; `false` at the end.
     fn poll_more(&mut self, cx: &mut Context<'_>, is_awaited: bool) -> Poll<Result<bool, Status>> {
         let Poll::Ready(data) = self.body.poll_data(cx) else {
             return self.poll_patience(cx, is_awaited);
         };
-        // Trailers of a request mean nothing to gRPC.
+        // gRPC gives no meaning to trailers of a request.
         let Some(data) = data else { return Poll::Ready(Ok(false)) };
         let data = match data {
             Ok(data) => data,
-            // It has said all that it wanted to.
+            // The client has sent everything that it wanted to.
             Err(error) if error.reason() == Some(Reason::NO_ERROR) => {
                 return Poll::Ready(Ok(false));
             }
             Err(_) => return Poll::Ready(Err(Status::cancelled(CUT_OFF))),
         };
-        // Refused only where the call has ended: nothing is waited for then.
+        // Fails only if the call has ended; nothing waits for it then.
         let _ = self.body.flow_control().release_capacity(data.len());
-        self.reader.has_read(data.len());
+        self.reader.record_read(data.len());
         self.memory.try_grow(data.len()).map_err(over_budget)?;
         self.patience.progress(data.len());
         self.received.push(data);
@@ -218,7 +218,7 @@ impl Messages {
     }
 }
 
-/// Nobody reads it but the log: the client, or the connection, is gone.
+/// Only the log shows this, because the client or the connection is gone.
 const CUT_OFF: &str = "the request was cut off: error reading a body from connection";
 
 fn cut_short() -> Status {

@@ -1,4 +1,4 @@
-//! The calls of one connection that are open, which its task polls itself.
+//! The open calls of one connection, which its task polls itself.
 
 use std::{
     pin::Pin,
@@ -13,23 +13,23 @@ use crate::{
     wakeups::{Part, Wakeups},
 };
 
-/// Places that keep their memory for the next call: a client that has few calls open at a time costs no allocation.
+/// The places that keep their memory for the next call. A client with few open calls then costs no allocation.
 const KEPT: usize = 4;
 
 /// Futures of one kind, each polled when it was woken.
 pub(crate) struct OpenCalls<F> {
     wake_ups: Arc<Wakeups>,
-    places: Vec<Option<Place<F>>>,
-    /// Those whose call has ended and that have kept their memory ...
+    places: Vec<Option<OpenCall<F>>>,
+    /// Places whose call has ended and that have kept their memory ...
     kept: Vec<usize>,
-    /// ... and those that have not.
+    /// ... and places without memory.
     empty: Vec<usize>,
 }
 
-struct Place<F> {
+struct OpenCall<F> {
     call: Pin<Box<Option<F>>>,
     part: Arc<Part>,
-    /// Of `part`.
+    /// The waker of `part`.
     waker: Waker,
 }
 
@@ -38,7 +38,7 @@ impl<F: Future<Output = ()>> OpenCalls<F> {
         Self { wake_ups: wake_ups.clone(), places: Vec::new(), kept: Vec::new(), empty: Vec::new() }
     }
 
-    /// Begins a call, and polls it for the first time.
+    /// Begins a call and polls it for the first time.
     pub fn begin(&mut self, call: F) {
         let index = self.free_place();
         let Some(entry) = self.places.get_mut(index) else { return };
@@ -47,7 +47,7 @@ impl<F: Future<Output = ()>> OpenCalls<F> {
             None => {
                 let part = Part::new(&self.wake_ups, index);
                 let waker = part.clone().into();
-                *entry = Some(Place { call: Box::pin(Some(call)), part, waker });
+                *entry = Some(OpenCall { call: Box::pin(Some(call)), part, waker });
             }
         }
         self.poll(index);
@@ -60,13 +60,13 @@ impl<F: Future<Output = ()>> OpenCalls<F> {
         })
     }
 
-    /// Polls the call that has the place, if there is one: what woke it may have come late.
+    /// Polls the call at this place, if there is one: a wake-up may arrive after the end of its call.
     pub fn poll(&mut self, index: usize) {
         let Some(Some(place)) = self.places.get_mut(index) else { return };
         place.part.begin_poll();
         let Some(call) = place.call.as_mut().as_pin_mut() else { return };
         let mut cx = Context::from_waker(&place.waker);
-        // A panic in what answers is told to the client; this wall is for what sends it.
+        // A panic while answering is reported to the client; this catches one while sending.
         if let Some(Poll::Pending) = catch_panic_in_poll(CALL, || call.poll(&mut cx)) {
             return;
         }

@@ -10,61 +10,61 @@ use galatea_types::MemoryBudget;
 
 use crate::PingRules;
 
-/// How much the responses of inferences are compressed, for clients that take it. It chooses the format, not the effort:
-/// so it does in the common library.
+/// The compression level of inference responses, for clients that accept one. As in the common library, it chooses the
+/// format, not the effort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResponseCompression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// gzip, or what the client takes.
+    /// gzip, or else a format that the client accepts.
     Low,
-    /// deflate, or what the client takes.
+    /// deflate, or else a format that the client accepts.
     Medium,
-    /// As medium.
+    /// The same as medium.
     High,
 }
 
-/// How the gRPC front end behaves.
+/// The options of the gRPC front end.
 #[derive(Clone, Debug)]
 pub struct GrpcOptions {
-    /// Longest message taken, in bytes.
+    /// The longest accepted message, in bytes.
     pub max_message_size: usize,
-    /// Longest message sent, in bytes. A longer response becomes an error.
+    /// The longest sent message, in bytes. A longer response becomes an error.
     pub max_response_size: usize,
-    /// How much responses of inferences are compressed.
+    /// The compression level of inference responses.
     pub response_compression: ResponseCompression,
-    /// Which calls need metadata that only some clients know.
+    /// The calls that need metadata known only to some clients.
     pub restricted_protocols: RestrictedApis,
-    /// Who may call what; shared by the front ends too.
+    /// The policy about callers, shared by the front ends.
     pub authentication: Authentication,
-    /// `--client-...` and `--connection-max-...`: what one client may have in hand; shared by the front ends too.
+    /// `--client-...` and `--connection-max-...`: the limits of one client, shared by the front ends.
     pub client_limits: ClientLimits,
-    /// Which metadata of an inference call becomes parameters of its requests.
+    /// The metadata of an inference call that becomes parameters of its requests.
     pub header_forwarding: HeaderForwarding,
-    /// Responses that may wait for a client that does not read its stream, in bytes.
+    /// The most bytes of responses that may wait for a client that does not read its stream.
     pub max_unread: usize,
-    /// Bytes that requests and responses may take in the whole server.
+    /// The memory budget of requests and responses in the whole server, in bytes.
     pub memory: Arc<MemoryBudget>,
-    /// Threads that serve connections. One keeps up with some ten thousand small requests a second.
+    /// Threads that serve connections. One handles some ten thousand small requests a second.
     pub thread_count: usize,
     /// A connection without traffic is probed after this long ...
     pub keepalive_time: Duration,
-    /// ... and closed when the probe is not answered within this.
+    /// ... and closed if the client does not answer the probe within this.
     pub keepalive_timeout: Duration,
-    /// Which pings of clients are too many.
+    /// The limits on pings of clients.
     pub pings: PingRules,
-    /// A connection of about this age takes no new calls: clients open another. `None`: it lives as long as its client wants.
+    /// A connection of about this age refuses new calls, so that clients open another. `None`: no limit.
     pub max_connection_age: Option<Duration>,
-    /// How long the calls on it may go on then; `None`: as long as they take.
+    /// The time that its calls get then; `None`: as long as they need.
     pub max_connection_age_grace: Option<Duration>,
-    /// Where requests are told of; shared by the front ends too.
+    /// The log of requests, shared by the front ends.
     pub requests: RequestLog,
-    /// The connections of the server, which all its front ends share.
+    /// The connections of the server, shared by all its front ends.
     pub limits: Arc<ConnectionLimits>,
-    /// Takes work on long requests; shared by the front ends too.
+    /// The pool for work on long requests, shared by the front ends.
     pub heavy_work: Arc<HeavyWork>,
-    /// `--grpc-use-ssl` and others: TLS for clients; `None`: connections are not encrypted.
+    /// `--grpc-use-ssl` and others: TLS for clients; `None` for connections without encryption.
     pub tls: Option<Arc<Tls>>,
 }
 
@@ -81,7 +81,7 @@ impl Default for GrpcOptions {
             header_forwarding: HeaderForwarding::default(),
             max_unread: 256 << 20,
             memory: MemoryBudget::unlimited(),
-            // Triton takes two by default; more cores than that are for the models.
+            // Triton uses two by default; further cores are for the models.
             thread_count: cores.min(2),
             keepalive_time: Duration::from_millis(7_200_000),
             keepalive_timeout: Duration::from_millis(20_000),
@@ -96,7 +96,7 @@ impl Default for GrpcOptions {
     }
 }
 
-/// As long as the longest HTTP body by default. Triton takes whatever gRPC can carry.
+/// The default equals the longest HTTP body. Triton accepts any length that gRPC can carry.
 const DEFAULT_MESSAGE_SIZE: usize = 64 << 20;
-/// The longest message gRPC implementations agree on: the length is a signed 32-bit number in most.
+/// The longest message that gRPC implementations agree on: most store the length in a signed 32-bit number.
 const LONGEST_MESSAGE: usize = i32::MAX as usize;

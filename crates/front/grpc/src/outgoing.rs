@@ -1,4 +1,4 @@
-//! Responses in the HTTP/2 frames they are sent in: messages, then the status.
+//! Responses in the HTTP/2 frames that carry them: messages, then the status.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ use crate::{
     stream::InferStream,
 };
 
-/// The one message of a response in frames, then the status.
+/// The only message of a response in frames, then the status.
 pub(crate) struct MessageBody {
     pieces: VecDeque<Bytes>,
 }
@@ -30,7 +30,7 @@ impl MessageBody {
         Self { pieces: pieces.into() }
     }
 
-    /// Of a message without what comes before it, compressed where that makes it shorter.
+    /// Returns the body of a message without prefix, compressed if that makes it shorter.
     pub async fn compressed(
         pieces: Vec<Bytes>,
         format: CompressionFormat,
@@ -39,7 +39,7 @@ impl MessageBody {
         Self::new(compress(pieces, format, &state.options.heavy_work).await)
     }
 
-    /// Of a message that may have so many bytes.
+    /// Returns the body of a message that may have `most` bytes.
     pub fn of(message: &impl prost::Message, most: usize) -> Result<Self, Status> {
         let length = message.encoded_len();
         if length > most {
@@ -49,7 +49,7 @@ impl MessageBody {
         }
         let mut bytes = BytesMut::with_capacity(PREFIX_LEN + length);
         bytes.extend_from_slice(&prefix(length));
-        // A buffer that grows has room for every message.
+        // A growing buffer has room for every message.
         let _ = message.encode(&mut bytes);
         Ok(Self::new(vec![bytes.freeze()]))
     }
@@ -58,7 +58,7 @@ impl MessageBody {
         Self { pieces: [Bytes::from_static(&[0; PREFIX_LEN])].into() }
     }
 
-    /// Bytes that are not yet sent.
+    /// Returns the number of unsent bytes.
     pub fn size(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum()
     }
@@ -73,7 +73,7 @@ impl MessageBody {
 pub(crate) struct StreamBody {
     messages: Box<InferStream>,
     pieces: VecDeque<Bytes>,
-    /// How messages are compressed, and where.
+    /// The compression format of messages, and the pool that compresses long ones.
     compression: Option<(CompressionFormat, Arc<HeavyWork>)>,
     compressing: Option<Compressing>,
 }
@@ -104,7 +104,7 @@ impl StreamBody {
         }
     }
 
-    /// Not to be called behind the status.
+    /// Returns the next piece. Must not be called after the status.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
         loop {
             if let Some(piece) = next_data(&mut self.pieces) {
@@ -128,8 +128,8 @@ impl StreamBody {
     }
 }
 
-/// Most bytes handed to the connection at a time: it asks for more when the client has taken them, by which it is seen
-/// that a client reads.
+/// The most bytes given to the connection at a time. It asks for more when the client has read them, which shows that a
+/// client reads.
 const MAX_PIECE: usize = 64 << 10;
 
 fn next_data(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
@@ -139,20 +139,20 @@ fn next_data(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
     }
 }
 
-/// A status as what ends a response.
+/// Returns a status as the trailers of a response.
 pub(crate) fn trailers(status: &Status) -> HeaderMap {
     if status.code() == tonic::Code::Ok {
         return GOOD.clone();
     }
     let mut trailers = HeaderMap::with_capacity(2);
     if status.add_header(&mut trailers).is_err() {
-        // A text that no header can carry: the code alone, which is a number, can be.
+        // No header can carry this text, but one can carry the code, which is a number.
         trailers.insert(Status::GRPC_STATUS, HeaderValue::from(i32::from(status.code())));
     }
     trailers
 }
 
-/// What ends a good response. Copied: to put it together takes several times as long.
+/// The trailers of a good response. They are copied, because building them takes several times as long.
 static GOOD: LazyLock<HeaderMap> =
     LazyLock::new(|| [(Status::GRPC_STATUS, HeaderValue::from_static("0"))].into_iter().collect());
 
@@ -164,7 +164,7 @@ static HEAD: LazyLock<HeaderMap> = LazyLock::new(|| {
     head
 });
 
-/// A response whose messages come in `body`, compressed in that format.
+/// Returns a response with the messages of `body`, compressed in this format.
 pub(crate) fn response<B>(body: B, format: Option<CompressionFormat>) -> Response<B> {
     let mut response = Response::new(body);
     *response.headers_mut() = HEAD.clone();

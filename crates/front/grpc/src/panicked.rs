@@ -1,6 +1,6 @@
-//! What is said of a call that has panicked.
+//! Texts about a call that has panicked.
 
 /// The name of a call in the log.
 pub(crate) const CALL: &str = "a gRPC call";
-/// What its client is told.
+/// The message for its client.
 pub(crate) const INTERNAL_ERROR: &str = "an internal error ended this call";

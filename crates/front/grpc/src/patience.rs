@@ -1,4 +1,4 @@
-//! How long a client may take to send or read what it has begun.
+//! The time that a client may take to send or read what it has begun.
 
 use std::{
     task::{Context, Poll, ready},
@@ -9,18 +9,18 @@ use galatea_frontend::ConnectionSettings;
 
 use crate::timer::{self, Timer};
 
-/// Bytes that must move within a window of time, again and again.
+/// A number of bytes that must move within each window of time.
 ///
-/// A timer is set only where there is nothing to do but wait.
+/// A timer is set only while there is nothing to do but wait.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ReceiveTimeout {
     window: Duration,
     bytes_per_second: u64,
     moved: usize,
     timer: Option<Timer>,
 }
 
-impl Patience {
+impl ReceiveTimeout {
     pub fn new(settings: &ConnectionSettings) -> Self {
         Self {
             window: settings.progress_timeout,
@@ -30,7 +30,7 @@ impl Patience {
         }
     }
 
-    /// The same, content with any progress.
+    /// Returns a time-out that accepts any progress.
     pub fn with_any_progress(settings: &ConnectionSettings) -> Self {
         Self { bytes_per_second: 0, ..Self::new(settings) }
     }
@@ -43,7 +43,7 @@ impl Patience {
         self.timer = None;
     }
 
-    /// Ready when fewer bytes have moved than should have, with words for it.
+    /// Returns ready, with a reason, when fewer bytes moved in a window than required.
     pub fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             let timer = self.timer.get_or_insert_with(|| {

@@ -1,12 +1,12 @@
-//! What the content of a response is sent in.
+//! A piece of the content of a response.
 
 use bytes::Bytes;
 use http::HeaderMap;
 
 pub(crate) enum Piece {
     Data(Bytes),
-    /// The last one: the status, as trailers.
+    /// The last piece: the status, as trailers.
     Status(HeaderMap),
-    /// There is no more, and no status.
+    /// The end without a status.
     Broken,
 }

@@ -1,22 +1,22 @@
-//! Pings of clients: how many of them are borne, by the rules of the common gRPC library.
+//! Limits on pings of clients, by the rules of the common gRPC library.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Without calls a ping is a sign of life, which is not needed more often.
+/// The least interval without calls, when a ping is a sign of life that is not needed more often.
 const WITHOUT_CALLS: Duration = Duration::from_secs(2 * 60 * 60);
-/// The answer to a ping, and an acknowledgement of settings. What is more was sent for something else.
+/// The bytes of an answer to a ping and an acknowledgement of settings. Any further byte was sent for another reason.
 const ANSWER: usize = 17 + 9;
 
-/// Which pings are bad ones, and how many of them a connection may bring.
+/// The definition of bad pings, and the number that a connection may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingRules {
-    /// A ping that comes sooner than this after the one before is a bad one, unless something was sent between.
+    /// A ping sooner than this after the previous one is bad, unless something was sent in between.
     pub min_interval: Duration,
-    /// Whether this interval holds for a connection without calls too; else that is two hours.
+    /// Applies this interval to a connection without calls too; otherwise that has two hours.
     pub are_usual_without_calls: bool,
-    /// So many bad pings are borne until something is sent; the next one ends the connection. 0: any number.
+    /// The number of bad pings that are accepted until something is sent; the next one ends the connection. 0: any number.
     pub max_strikes: u32,
 }
 
@@ -43,12 +43,12 @@ impl Pings {
         Self { rules, strikes: 0, last: None, sent_since: 0 }
     }
 
-    /// Bytes were sent. What is more than the answer to the last ping clears the client.
+    /// Records sent bytes. More than the answer to the last ping clears the client.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_since = self.sent_since.saturating_add(bytes);
     }
 
-    /// Whether this ping is one too many.
+    /// Records a ping. Returns `true` if it is one too many.
     pub fn received(&mut self, has_calls: bool, now: Instant) -> bool {
         if self.sent_since > ANSWER {
             (self.strikes, self.last) = (0, None);

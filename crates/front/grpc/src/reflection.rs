@@ -1,4 +1,4 @@
-//! Server reflection: what the services and their messages are, for tools that bring no description of their own.
+//! Server reflection: describes the services and their messages to tools that have no description of their own.
 
 use std::{
     convert::Infallible,
@@ -17,16 +17,16 @@ use tonic_reflection::server::Builder;
 
 use crate::{message::prefix, messages::Messages, route::ReflectionVersion};
 
-/// Both versions of the service say the same; old tools know only the first.
+/// Both versions of the service answer the same; old tools know only the first.
 struct Services {
     v1: Call,
     v1alpha: Call,
 }
 
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
-type Call = Arc<dyn Fn(Request<ReflectionRequests>) -> Answering + Send + Sync>;
+type ReflectionAnswer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+type Call = Arc<dyn Fn(Request<ReflectionRequests>) -> ReflectionAnswer + Send + Sync>;
 
-/// Made at the first call: most servers are never asked.
+/// Built at the first call, because most servers never get one.
 static SERVICES: LazyLock<Option<Services>> = LazyLock::new(|| {
     let builder = || Builder::configure().register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET);
     let v1 = builder().build_v1().inspect_err(|e| log::error!("grpc: no reflection: {e}"));
@@ -61,7 +61,7 @@ pub(crate) async fn answer(
     Ok(call(request).await)
 }
 
-/// The messages of such a call, framed anew once they are within their bounds.
+/// The messages of a reflection call, framed again after their bounds were checked.
 pub(crate) struct ReflectionRequests {
     pub messages: Messages,
     /// Counts the call.

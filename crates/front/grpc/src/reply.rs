@@ -1,4 +1,4 @@
-//! What a stream sends back for a response, an end without one, or an error.
+//! A reply on a stream: a response, an end without one, or an error.
 
 use std::{
     pin::Pin,
@@ -15,10 +15,10 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
-    infer::{MessageForm, Running, count_answer, is_heavy_answer},
+    infer::{MessageForm, RunningRequest, count_answer, is_heavy_answer},
     message::prefix,
     status::status_of,
-    told::Told,
+    told::CallRecord,
 };
 
 pub(crate) struct Reply {
@@ -27,63 +27,63 @@ pub(crate) struct Reply {
     pub weight: usize,
 }
 
-/// What a reply takes beside its tensors and its id, about.
+/// The approximate memory of a reply besides its tensors and its id.
 pub(crate) const REPLY_WEIGHT: usize = 2 << 10;
 
-pub(crate) struct Outgoing {
-    reply: Rendered,
-    /// Bytes of the response that are counted to the stream until it is sent.
+pub(crate) struct OutgoingReply {
+    reply: RenderedReply,
+    /// Bytes of the response that count to the stream until it is sent.
     pub size: usize,
 }
 
-enum Rendered {
+enum RenderedReply {
     Ready(Box<Reply>),
     Rendering(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
 
-/// A request of a stream whose final response has not come.
-pub(crate) struct Open {
+/// A request of a stream whose final response has not arrived.
+pub(crate) struct OpenRequest {
     pub id: String,
-    pub told: Told,
-    /// As the client wrote it: empty when it left the choice to the server.
+    pub told: CallRecord,
+    /// The version as the client wrote it; empty if the server chose it.
     pub version: String,
-    pub running: Arc<Running>,
+    pub running: Arc<RunningRequest>,
     pub form: MessageForm,
-    /// The stream ends with the first error of a model.
+    /// Is `true` if the stream ends with the first error of a model.
     pub is_strict: bool,
-    /// Bytes of the request's message.
+    /// The size of the request's message in bytes.
     pub size: usize,
 }
 
-impl Open {
-    /// The reply of an ordinary model, which answers once.
-    pub fn only_reply(&self, mut received: KeyedResponse, options: &GrpcOptions) -> Outgoing {
+impl OpenRequest {
+    /// Returns the reply of an ordinary model, which answers once.
+    pub fn only_reply(&self, mut received: KeyedResponse, options: &GrpcOptions) -> OutgoingReply {
         received.response.result.get_or_insert_with(|| Err(Error::unanswered()));
         received.response.is_final = true;
         let size = REPLY_WEIGHT + self.id.len() + size_of(&received.response);
         let unanswered = || self.named_as().failure(&Error::unanswered(), true, 0);
         let reply = self.reply(received, options);
-        reply.unwrap_or_else(|| Outgoing::ready(unanswered())).with_size(size)
+        reply.unwrap_or_else(|| OutgoingReply::ready(unanswered())).with_size(size)
     }
 
-    /// The reply; `None` for an end without a response, unless the client asked for those.
-    pub fn reply(&self, received: KeyedResponse, options: &GrpcOptions) -> Option<Outgoing> {
+    /// Returns the reply; `None` for an end without a response, unless the client asked for those.
+    pub fn reply(&self, received: KeyedResponse, options: &GrpcOptions) -> Option<OutgoingReply> {
         let weight = received.weight();
         let is_final = received.response.is_final;
         let Some(result) = received.response.result else {
             let item = (is_final && self.running.plan().wants_empty_final())
                 .then(|| Ok(self.named_as().message(String::new(), is_final)));
-            return item.map(|item| Outgoing::ready(Reply { item, weight }));
+            return item.map(|item| OutgoingReply::ready(Reply { item, weight }));
         };
         let (named, form) = (self.named_as(), self.form);
         let envelope = Envelope::Stream { is_final };
         if !is_heavy_answer(self.running.plan(), &result) {
             let rendered = form.render(&self.running, result, envelope);
-            return Some(Outgoing::ready(named.reply(rendered, is_final, weight)));
+            return Some(OutgoingReply::ready(named.reply(rendered, is_final, weight)));
         }
         let mut memory = options.memory.reservation();
         if let Err(error) = count_answer(self.running.plan(), &result, &mut memory) {
-            return Some(Outgoing::ready(named.reply(Err(error.into()), is_final, weight)));
+            return Some(OutgoingReply::ready(named.reply(Err(error.into()), is_final, weight)));
         }
         let running = self.running.clone();
         let rendered = options.heavy_work.run(move || form.render(&running, result, envelope));
@@ -92,11 +92,11 @@ impl Open {
             drop(memory);
             named.reply(rendered, is_final, weight)
         };
-        Some(Outgoing { reply: Rendered::Rendering(Box::pin(rendering)), size: 0 })
+        Some(OutgoingReply { reply: RenderedReply::Rendering(Box::pin(rendering)), size: 0 })
     }
 
-    fn named_as(&self) -> Named {
-        Named {
+    fn named_as(&self) -> ReplyNames {
+        ReplyNames {
             id: self.id.clone(),
             model: self.running.model().config().name().clone(),
             version: self.version.clone(),
@@ -106,9 +106,9 @@ impl Open {
     }
 }
 
-impl Outgoing {
+impl OutgoingReply {
     pub fn ready(reply: Reply) -> Self {
-        Self { reply: Rendered::Ready(Box::new(reply)), size: 0 }
+        Self { reply: RenderedReply::Ready(Box::new(reply)), size: 0 }
     }
 
     pub fn with_size(self, size: usize) -> Self {
@@ -116,28 +116,28 @@ impl Outgoing {
     }
 
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Rendered::Rendering(rendering) = &mut self.reply {
+        if let RenderedReply::Rendering(rendering) = &mut self.reply {
             let reply = ready!(rendering.as_mut().poll(cx));
-            self.reply = Rendered::Ready(Box::new(reply));
+            self.reply = RenderedReply::Ready(Box::new(reply));
         }
         Poll::Ready(())
     }
 
     pub fn into_reply(self) -> Option<Reply> {
         match self.reply {
-            Rendered::Ready(reply) => Some(*reply),
-            Rendered::Rendering(_) => None,
+            RenderedReply::Ready(reply) => Some(*reply),
+            RenderedReply::Rendering(_) => None,
         }
     }
 }
 
-/// Bytes of the tensors.
+/// Returns the bytes of the tensors.
 fn size_of(response: &Response) -> usize {
     let Some(Ok(response)) = &response.result else { return 0 };
     response.byte_size()
 }
 
-struct Named {
+struct ReplyNames {
     id: String,
     model: Arc<str>,
     version: String,
@@ -145,7 +145,7 @@ struct Named {
     form: MessageForm,
 }
 
-impl Named {
+impl ReplyNames {
     fn reply(self, rendered: Result<Vec<Bytes>, Error>, is_final: bool, weight: usize) -> Reply {
         match rendered {
             Ok(pieces) => Reply { item: Ok(pieces), weight },
@@ -161,7 +161,7 @@ impl Named {
         Reply { item, weight }
     }
 
-    /// Without outputs, but with id, model and version as the client wrote them, and marked as every response is.
+    /// Encodes a message without outputs, with the client's id, model and version and the mark that says if it is final.
     fn message(self, error_message: String, is_final: bool) -> Vec<Bytes> {
         let mark = parameter_message(ParameterValue::Bool(is_final));
         let response = ModelInferResponse {
@@ -175,7 +175,7 @@ impl Named {
     }
 }
 
-/// An error from before the model had the request: it goes with the id alone, also on a strict stream.
+/// Returns the reply for an error before submission. It has the id alone, and does not end a strict stream.
 pub(crate) fn refusal_reply(error: &Error, id: String, form: MessageForm) -> Reply {
     let response = ModelInferResponse { id, ..Default::default() };
     Reply { item: Ok(form.encode(error.message().to_owned(), response)), weight: 0 }

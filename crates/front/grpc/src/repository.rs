@@ -14,7 +14,7 @@ use prost::Message as _;
 
 use crate::message::Message;
 
-/// Requests that are not understood. Texts are Triton's.
+/// The error for invalid requests. Texts are Triton's.
 #[derive(Debug, PartialEq, thiserror::Error)]
 enum RepositoryError {
     #[error("'repository_name' specification is not supported")]
@@ -41,7 +41,7 @@ impl From<RepositoryError> for Error {
 
 type Parameters = BTreeMap<String, ModelRepositoryParameter>;
 
-/// All repositories are searched as one; a request cannot pick one of them.
+/// Refuses a repository name: all repositories are searched as one, and a request cannot choose.
 pub(crate) fn refuse_repository_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Ok(());
@@ -50,7 +50,7 @@ pub(crate) fn refuse_repository_name(name: &str) -> Result<()> {
 }
 
 const LOAD_PARAMETERS: u32 = 3;
-/// Parameters of a load: the configuration, and the files of one model.
+/// The most parameters of a load: the configuration, and the files of one model.
 const MAX_PARAMETERS: usize = 4096;
 
 pub(crate) async fn load(engine: &Engine, message: Message, caller: &Caller) -> Result<()> {
@@ -60,13 +60,13 @@ pub(crate) async fn load(engine: &Engine, message: Message, caller: &Caller) -> 
     engine.control().load(name, overrides).await
 }
 
-/// Which field cannot be read, and why.
+/// Returns the field that cannot be read, and the reason.
 fn fault_of(error: &prost::DecodeError) -> String {
     let text = error.to_string();
     text.strip_prefix("failed to decode Protobuf message: ").unwrap_or(&text).to_owned()
 }
 
-/// The contents of files share the memory of the message.
+/// Reads a load request. The contents of files share the memory of the message.
 fn read_load(message: Pieces) -> Result<(String, LoadOverrides)> {
     let count = count_fields(&message, LOAD_PARAMETERS);
     if count > MAX_PARAMETERS {
@@ -87,7 +87,7 @@ pub(crate) async fn unload(
     refuse_repository_name(&request.repository_name)?;
     let unload_dependents = unload_dependents(&request.parameters)?;
     if unload_dependents {
-        // Those may be any models.
+        // Dependents may be any models.
         caller.check(&Action::ControlServer)?;
     }
     engine.control().unload(request.model_name, unload_dependents).await
@@ -115,7 +115,7 @@ fn load_overrides(parameters: Parameters) -> Result<LoadOverrides, RepositoryErr
     Ok(overrides)
 }
 
-/// Other parameters are ignored here, as in Triton.
+/// Ignores other parameters, as Triton does.
 fn unload_dependents(parameters: &Parameters) -> Result<bool, RepositoryError> {
     match parameters.get("unload_dependents").map(|p| &p.parameter_choice) {
         None => Ok(false),

@@ -1,4 +1,4 @@
-//! Which call a path names, and the group of calls it belongs to.
+//! Maps the path of a call to its method and its group of calls.
 
 use galatea_frontend::{Action, ApiCategory};
 
@@ -7,7 +7,7 @@ const INFERENCE: &str = "/inference.GRPCInferenceService/";
 const HEALTH: &str = "/grpc.health.v1.Health/";
 const REFLECTION: &str = "/grpc.reflection.";
 
-/// A call that we have, by how it is answered.
+/// A supported call, by the way in which it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     ModelInfer,
@@ -20,7 +20,7 @@ pub(crate) enum Route {
     Reflection(ReflectionVersion),
 }
 
-/// Of the reflection service.
+/// A version of the reflection service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReflectionVersion {
     V1,
@@ -36,7 +36,7 @@ pub(crate) struct ShortMethod {
 }
 
 impl Route {
-    /// `None`: there is no such call.
+    /// Returns the route of a path; `None` if there is no such call.
     pub fn of(path: &str) -> Option<Self> {
         if let Some(name) = path.strip_prefix(INFERENCE) {
             return match name {
@@ -62,7 +62,7 @@ impl Route {
         }
     }
 
-    /// The group of calls it belongs to, by which it may be restricted.
+    /// Returns the group of calls by which it may be restricted.
     pub fn category(self) -> ApiCategory {
         match self {
             Self::ModelInfer | Self::ModelStreamInfer => ApiCategory::Inference,
@@ -73,7 +73,7 @@ impl Route {
         }
     }
 
-    /// What a client must be allowed to make the call, as far as that is known before its message is read.
+    /// Returns the permission that a client needs for the call, as far as it is known before the message is read.
     pub fn access(self) -> Action<'static> {
         match self {
             Self::ModelInfer | Self::ModelStreamInfer => Action::InferSomething,
@@ -96,7 +96,7 @@ impl Route {
         }
     }
 
-    /// Whether the client may send any number of messages.
+    /// Returns `true` if the client may send any number of messages.
     pub fn is_stream(self) -> bool {
         matches!(self, Self::ModelStreamInfer | Self::Reflection(_))
     }

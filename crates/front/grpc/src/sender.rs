@@ -1,4 +1,4 @@
-//! The sender of a call: who it is, and the metadata that its requests take over as parameters.
+//! The sender of a call: its caller, and the metadata that becomes parameters of its requests.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use http::HeaderMap;
 #[derive(Clone)]
 pub(crate) struct Sender {
     pub caller: Caller,
-    /// Nothing, and without any cost, unless the operator has said what is forwarded.
+    /// `None`, and without cost, unless the operator has configured forwarding.
     forwarded: Option<Box<Forwarded>>,
 }
 
@@ -52,7 +52,7 @@ impl galatea_types::Sender for Sender {
     }
 }
 
-/// Whether a header is the client's, and not one by which gRPC itself works.
+/// Returns `true` if a header is the client's own, and not one of gRPC.
 fn is_metadata(name: &str) -> bool {
     !matches!(name, "te" | "content-type") && !name.starts_with("grpc-")
 }

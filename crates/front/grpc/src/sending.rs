@@ -1,4 +1,4 @@
-//! The response of a call on its way to the client, and when it is given up because the client does not read.
+//! Sends the response of a call, and gives up on a client that does not read.
 
 use std::{
     mem,
@@ -10,7 +10,7 @@ use galatea_frontend::ConnectionSettings;
 use h2::{Reason, SendStream, server::SendResponse};
 use http::Response;
 
-use crate::{content::Content, patience::Patience, piece::Piece};
+use crate::{content::Content, patience::ReceiveTimeout, piece::Piece};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
@@ -22,17 +22,17 @@ pub(crate) enum SendError {
     Http2(#[from] h2::Error),
 }
 
-/// Hands a response to HTTP/2: its head at once, its content piece by piece as the client takes it.
+/// Gives a response to HTTP/2: its head at once, its content piece by piece as the client reads it.
 pub(crate) struct Sending {
     stream: SendStream<Bytes>,
     content: Content,
-    /// A piece that waits until the client takes some of it.
+    /// A piece that waits until the client reads some of it.
     waiting: Option<Bytes>,
-    patience: Patience,
+    patience: ReceiveTimeout,
 }
 
 impl Sending {
-    /// Sends the head. `None`: that was all.
+    /// Sends the head. Returns `None` if the response has no content.
     pub fn begin(
         response: Response<Content>,
         respond: &mut SendResponse<Bytes>,
@@ -42,13 +42,13 @@ impl Sending {
         let is_all = content.is_finished();
         let stream = respond.send_response(Response::from_parts(head, ()), is_all);
         let stream = stream.inspect_err(|_| respond.send_reset(Reason::INTERNAL_ERROR))?;
-        // Of a piece that a slow client takes byte by byte nothing is seen before its end: any progress will do.
-        let patience = Patience::with_any_progress(settings);
+        // A piece that a slow client reads byte by byte only shows at its end, so any progress is accepted.
+        let patience = ReceiveTimeout::with_any_progress(settings);
         Ok((!is_all).then_some(Self { stream, content, waiting: None, patience }))
     }
 
-    /// Ready when HTTP/2 has all of it, or nobody wants it any more. Dropped before, it resets its stream; the others on
-    /// the connection go on.
+    /// Ready when HTTP/2 has everything, or nobody wants it any more. Dropping it earlier resets its stream; other
+    /// streams on the connection continue.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         if let Poll::Ready(sent) = self.poll_pieces(cx) {
             return Poll::Ready(sent);
@@ -71,7 +71,7 @@ impl Sending {
             match ready!(self.content.poll_piece(cx)) {
                 Piece::Data(data) if data.is_empty() => {}
                 Piece::Data(data) => {
-                    // Only a byte, for what waits must not hold what others could send: HTTP/2 asks for the rest itself.
+                    // Reserves only a byte: a waiting piece must not hold the window of others. HTTP/2 asks for the rest itself.
                     self.stream.reserve_capacity(1);
                     self.waiting = Some(data);
                 }
@@ -87,7 +87,7 @@ impl Sending {
         }
     }
 
-    /// Sends the piece that waits, once there is room for some of it.
+    /// Sends the waiting piece, once there is room for some of it.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         while self.stream.capacity() == 0 {
             let Some(room) = ready!(self.stream.poll_capacity(cx)) else {

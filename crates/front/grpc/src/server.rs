@@ -1,4 +1,4 @@
-//! Starting the gRPC front end.
+//! Starts the gRPC front end.
 
 use std::{io, pin::Pin, sync::Arc};
 
@@ -8,10 +8,10 @@ use crate::{
     call::Call,
     connection::{self, Connection, ConnectionError},
     dispatch::{ConnectionContext, Dispatcher},
-    guard::Guarded,
+    guard::GuardedStream,
     keep_alive::KeepAliveRules,
     pings::{PingRules, Pings},
-    unread::Unread,
+    unread::UnreadBytes,
 };
 use galatea_engine::Engine;
 use galatea_frontend::{
@@ -19,9 +19,9 @@ use galatea_frontend::{
     PortTransport, Protocol, Stream,
 };
 
-/// Serves gRPC on `listener` from threads of its own until [`FrontEnd::shut_down`].
+/// Serves gRPC on `listener` with its own threads until [`FrontEnd::shut_down`].
 ///
-/// Once requests are refused, every call is answered UNAVAILABLE, those on new connections too.
+/// Once requests are refused, every call is answered with UNAVAILABLE, on new connections too.
 pub fn serve(
     listener: impl Into<Listener>,
     engine: &Arc<Engine>,
@@ -47,7 +47,7 @@ pub fn serve(
     FrontEnd::start(listener.into(), PortTransport::new(options.tls.clone()), service, threads)
 }
 
-/// Bytes that a connection opens with: the preface of HTTP/2, and the head of the settings behind it.
+/// The bytes that open a connection: the preface of HTTP/2 and the head of the settings frame after it.
 const OPENING: usize = 24 + 9;
 
 struct GrpcService {
@@ -78,9 +78,9 @@ impl Protocol for GrpcService {
     ) -> Result<(), ConnectionError> {
         let options = &self.dispatcher.state.options;
         let memory = &options.memory;
-        let unread = Unread::new(connection::MOST_UNREAD, memory);
+        let unread = UnreadBytes::new(connection::MOST_UNREAD, memory);
         let pings = Pings::new(self.pings);
-        let stream = Guarded::new(stream, pings, activity.clone(), unread.clone(), memory);
+        let stream = GuardedStream::new(stream, pings, activity.clone(), unread.clone(), memory);
         let dispatcher = self.dispatcher.clone();
         let account = options.client_limits.connection();
         let context =

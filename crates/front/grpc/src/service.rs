@@ -1,4 +1,4 @@
-//! The calls of the inference service that carry names and flags only, on top of the engine.
+//! The calls of the inference service that only have names and flags, on top of the engine.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     status::status_of,
 };
 
-/// A call of the inference service with a short message: any but inference and loads.
+/// A call of the inference service with a short message: any except inference and loads.
 pub(crate) struct ShortCall {
     pub state: Arc<ServerState>,
     pub caller: Caller,
@@ -62,7 +62,7 @@ impl ShortCall {
         }
     }
 
-    /// Whether the client may do that, now that the message says with which model.
+    /// Checks the permission of the client for `action`, once the message names the model.
     fn check(&self, action: &Action<'_>) -> Result<(), Status> {
         reply(self.caller.check(action).map_err(Error::from))
     }
@@ -103,7 +103,7 @@ impl ShortCall {
         self.check(&Action::Read(&request.name))?;
         let found = parse_model_version(&request.version)
             .and_then(|version| Ok((self.state.engine.model(&request.name, version)?, version)));
-        // A version that is asked for is the only one shown.
+        // A requested version is the only one shown.
         reply(found.map(|(model, version)| match version {
             Some(version) => protocol::model_metadata(model.config(), &[version]),
             None => protocol::model_metadata(model.config(), &model.ready_versions()),
@@ -153,7 +153,7 @@ impl ShortCall {
     }
 }
 
-/// Answers a call of a feature that this server does not have.
+/// Refuses a call of a feature that this server does not have.
 fn refuse(method: &str, message: Pieces) -> Reply<MessageBody> {
     const SYSTEM: &str = "system shared memory";
     const CUDA: &str = "CUDA shared memory";
@@ -175,7 +175,7 @@ fn refuse(method: &str, message: Pieces) -> Reply<MessageBody> {
     }
 }
 
-/// Lists the regions of a kind: none can be registered, so there is none.
+/// Lists the regions of a kind. There are none, because none can be registered.
 fn no_region(kind: &str, name: &str) -> Reply<MessageBody> {
     if name.is_empty() {
         return Ok(MessageBody::empty());

@@ -1,4 +1,4 @@
-//! What all calls share.
+//! The state that all calls share.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use tonic::Status;
 
 use crate::GrpcOptions;
 
-/// What a call is refused with once the server exits.
+/// The message of a refused call once the server exits.
 pub(crate) const SHUTTING_DOWN: &str =
     "GRPC server is shutting down and has stopped accepting new requests.";
 
-/// Whether so much of the budget is used that what need not be read yet is not read: requests behind others of their
-/// stream. The last quarter is for those that have nothing in hand.
+/// Returns `true` if three quarters of the budget are used. A stream with open requests then reads no further ones, and
+/// leaves the last quarter to clients with no request in progress.
 pub(crate) fn is_short_of_memory(budget: &MemoryBudget) -> bool {
     budget.used() > budget.limit() / 4 * 3
 }
 
-/// Calls that watch the health or ask for descriptions, of which there may be so many at a time.
+/// The most calls at a time that watch the health or use reflection.
 const MAX_WATCHES: usize = 4096;
 
-/// One per server, for all connections.
+/// The state of a server, shared by all connections.
 pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: GrpcOptions,
     pub in_flight: Arc<InFlight>,
-    /// Calls that end with the server or at the client's wish, so that the exit does not wait for them.
+    /// Calls that end with the server or when the client ends them. The exit does not wait for them.
     pub watches: Arc<InFlight>,
-    /// Streams of inferences that are open, whether they have requests or not.
+    /// Open inference streams, with requests or without.
     pub streams: Arc<InFlight>,
 }
 

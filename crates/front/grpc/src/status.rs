@@ -7,8 +7,8 @@ use galatea_protocol::grpc_code;
 use galatea_types::Error;
 use tonic::{Code, Status, metadata::MetadataMap};
 
-/// Longest text of a status in its encoded form, in bytes. It is part of the trailers, and clients on the common
-/// library may refuse a call whose trailers pass 8 KiB: then they show that instead of our error.
+/// The longest text of a status in its encoded form, in bytes. It is part of the trailers, and clients on the common
+/// library may refuse trailers over 8 KiB and report that instead of our error.
 const MAX_TEXT: usize = 6 << 10;
 const CUT: &str = " ... (shortened)";
 
@@ -24,7 +24,7 @@ pub(crate) fn status_of(error: &Error) -> Status {
     }
 }
 
-/// The trailer that clients on the common library wait by before they try again, in milliseconds.
+/// The trailer with the milliseconds that clients on the common library wait before another attempt.
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 fn when_to_retry(limit: &ClientLimitError) -> MetadataMap {
@@ -41,7 +41,7 @@ fn code_of_refusal(error: &AccessError) -> Code {
     }
 }
 
-/// The text, cut where it would get too long.
+/// Returns the text, truncated if it is too long.
 fn fitting(text: &str) -> Cow<'_, str> {
     let mut length = 0;
     let mut room = None;
@@ -58,7 +58,7 @@ fn fitting(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// The bytes a character takes in a trailer: what is not printable ASCII, and the percent sign, is `%XX` per byte.
+/// Returns the bytes of a character in a trailer. The percent sign and anything but printable ASCII is `%XX` per byte.
 fn encoded_length(character: char) -> usize {
     match character {
         '%' => 3,

@@ -20,75 +20,75 @@ use crate::{
     infer::{Decoded, InferHead, MessageForm, decode_for, find_model, is_heavy},
     message::{Message, over_budget},
     messages::Messages,
-    reply::{Open, Outgoing, REPLY_WEIGHT, Reply, refusal_reply},
+    reply::{OpenRequest, OutgoingReply, REPLY_WEIGHT, Reply, refusal_reply},
     sender::Sender,
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
     timer::{self, Timer},
-    told::Told,
+    told::CallRecord,
 };
 
-/// Requests of a stream that may be without their responses: further ones are not read, so that flow control holds the
-/// client. A response that waits for the client to read it counts like a request.
+/// The most requests of a stream without a response. Further ones are not read, so that flow control stops the client.
+/// A response that waits for the client to read it counts like a request.
 const MAX_OUTSTANDING: usize = 1024;
-/// The same in bytes of requests and of responses that wait.
+/// The most bytes of requests and waiting responses.
 const MAX_OUTSTANDING_BYTES: usize = 64 << 20;
-/// What a request of a stream takes beside its message, about.
+/// The approximate memory of a request of a stream besides its message.
 const REQUEST_WEIGHT: usize = 2 << 10;
 
-/// The responses of one stream. Polling it reads requests ahead, up to the bounds above, hands them to the
-/// engine, and yields the responses: those of ordinary models in the order of the requests, those of decoupled
-/// ones as they come. Dropping it cancels all requests that are open.
+/// The responses of one stream. Polling it reads requests ahead, up to the bounds above, submits them and yields the
+/// responses. Those of ordinary models keep the order of the requests; those of decoupled models come in any order.
+/// Dropping it cancels all open requests.
 ///
-/// It runs on the call's own task: no task per request, and no channel between reader and writer. When the
-/// client stops reading responses, flow control stops the polling and with it the reading ahead; what decoupled
-/// models send meanwhile waits in the receiver, up to its limit.
+/// It runs on the call's own task, without a task per request or a channel between reader and writer. When the client
+/// stops reading, flow control stops the polling and thus the reading ahead. Responses of decoupled models then wait in
+/// the receiver, up to its limit.
 pub(crate) struct InferStream {
     state: Arc<ServerState>,
     messages: Messages,
     sender: Sender,
     form: MessageForm,
     has_more_requests: bool,
-    /// How the stream ends once the requests that it had are answered, unless well.
+    /// The status that ends the stream once its requests are answered; `None` for OK.
     end: Option<Status>,
-    /// The request that was read last, on another thread.
-    preparing: Option<Preparing>,
-    /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors from
-    /// before the model had the request never do.
+    /// The last request, which another thread is decoding.
+    preparing: Option<PreparingReply>,
+    /// An error in a model's response ends the stream with its status, as the client asked for in the metadata. Errors
+    /// before submission never do.
     is_strict: bool,
     deadline: Option<Timer>,
     responses: ResponseReceiver,
-    /// Requests answered in order, from number `first_ordered` on.
-    ordered: VecDeque<Ordered>,
+    /// Requests with answers in order, from number `first_ordered` on.
+    ordered: VecDeque<OrderedItem>,
     first_ordered: u64,
-    /// Requests of decoupled models whose final response has not come.
-    decoupled: HashMap<u64, Open>,
+    /// Requests of decoupled models whose final response has not arrived.
+    decoupled: HashMap<u64, OpenRequest>,
     next_decoupled: u64,
-    /// What is sent next.
-    ready: VecDeque<Outgoing>,
-    /// Bytes of the requests without response, and of the responses in order that wait.
+    /// The replies to send next.
+    ready: VecDeque<OutgoingReply>,
+    /// Bytes of the requests without response, and of the ordered responses that wait.
     outstanding: usize,
-    /// Of those responses; what waits of the others is counted by the receiver.
+    /// The reservation for those ordered responses. The receiver counts the others.
     memory: MemoryReservation,
     is_done: bool,
-    /// Of the call; each request has its own.
-    told: Told,
-    /// While there are requests without their responses: the exit waits for those, and not for a stream that is merely open.
+    /// The record of the call; each request has its own.
+    told: CallRecord,
+    /// Held while requests lack their responses: the exit waits for those, but not for a stream that is merely open.
     in_flight: Option<RequestGuard>,
     _open: RequestGuard,
 }
 
-/// A request whose response has its place in the order.
+/// A request whose response has a place in the order.
 #[expect(
     clippy::large_enum_variant,
     reason = "a box would be an allocation for each request of a stream, and few of them wait"
 )]
-enum Ordered {
-    Running(Open),
-    Answered(Outgoing),
+enum OrderedItem {
+    Running(OpenRequest),
+    Answered(OutgoingReply),
 }
 
-/// A request of the stream as far as it could be read.
+/// A request of the stream, as far as it could be read.
 struct Read {
     id: String,
     version: String,
@@ -98,19 +98,19 @@ struct Read {
     subject: Subject,
 }
 
-type Preparing = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
+type PreparingReply = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
 
 type Item = Result<Vec<Bytes>, Status>;
 
 impl InferStream {
-    /// Of a call with this head, whose requests come as `messages`.
+    /// Returns the stream of a call with this head, whose requests are `messages`.
     pub fn new(
         state: &Arc<ServerState>,
         headers: &HeaderMap,
         InferHead { deadline, format }: InferHead,
         messages: Messages,
         sender: Sender,
-        told: Told,
+        told: CallRecord,
     ) -> Self {
         let is_strict = headers.get("triton_grpc_error").is_some_and(|v| v == "true");
         let options = &state.options;
@@ -141,7 +141,7 @@ impl InferStream {
         }
     }
 
-    /// Takes the requests that are there, as long as the bounds allow. Fails when the stream itself is broken.
+    /// Reads the available requests within the bounds. Fails if the stream itself is broken.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         while !self.is_full() {
             if let Some(preparing) = &mut self.preparing {
@@ -165,7 +165,7 @@ impl InferStream {
         Ok(())
     }
 
-    /// The message of a request, which is in flight from now on.
+    /// Counts a message as a request in progress.
     fn counted(&mut self, message: Result<Message, Status>) -> Result<Message, Status> {
         if self.in_flight.is_none() {
             self.in_flight = Some(self.state.in_flight.begin());
@@ -173,7 +173,7 @@ impl InferStream {
         message
     }
 
-    /// One request is always read, however full the server is: it is what the stream waits for.
+    /// At least one request is always read, however full the server is, because the stream waits for it.
     fn is_full(&self) -> bool {
         let count = self.ordered.len() + self.decoupled.len() + self.ready.len();
         count >= MAX_OUTSTANDING
@@ -181,7 +181,7 @@ impl InferStream {
             || (count > 0 && is_short_of_memory(&self.state.options.memory))
     }
 
-    /// Where the server is full, what was taken is answered first. Everything else ends the stream at once.
+    /// Ends the stream. If the server is full, its open requests are answered first; any other status ends it at once.
     fn end_with(&mut self, status: Status) -> Result<(), Status> {
         if status.code() != tonic::Code::ResourceExhausted {
             return Err(status);
@@ -205,7 +205,7 @@ impl InferStream {
         Ok(())
     }
 
-    /// A request whose model is not found has its place in the order, as one of an ordinary model.
+    /// A request whose model is not found takes a place in the order, like one of an ordinary model.
     fn start(&mut self, read: Read) {
         match read.is_decoupled {
             true => self.start_decoupled(read),
@@ -216,7 +216,7 @@ impl InferStream {
     fn start_ordered(&mut self, read: Read) {
         let key = ResponseKey::Ordered(self.first_ordered + self.ordered.len() as u64);
         match self.submit(key, read) {
-            Ok(open) => self.ordered.push_back(Ordered::Running(open)),
+            Ok(open) => self.ordered.push_back(OrderedItem::Running(open)),
             Err(refusal) => self.answer_next_ordered(refusal),
         }
     }
@@ -234,8 +234,8 @@ impl InferStream {
         }
     }
 
-    /// Hands a request to its model; a refusal is the reply.
-    fn submit(&mut self, key: ResponseKey, read: Read) -> Result<Open, Outgoing> {
+    /// Submits a request to its model. The error is the reply of a refusal.
+    fn submit(&mut self, key: ResponseKey, read: Read) -> Result<OpenRequest, OutgoingReply> {
         let Read { id, version, size, decoded, subject, .. } = read;
         let mut told = self.told.of_request();
         told.begins(subject, size);
@@ -249,24 +249,24 @@ impl InferStream {
             Ok(running) => {
                 self.outstanding += size;
                 let (running, form, is_strict) = (Arc::new(running), self.form, self.is_strict);
-                Ok(Open { id, told, version, running, form, is_strict, size })
+                Ok(OpenRequest { id, told, version, running, form, is_strict, size })
             }
             Err(error) => {
                 told.ended(Some(&error));
                 let size = REPLY_WEIGHT + id.len();
-                Err(Outgoing::ready(refusal_reply(&error, id, self.form)).with_size(size))
+                Err(OutgoingReply::ready(refusal_reply(&error, id, self.form)).with_size(size))
             }
         }
     }
 
-    fn answer_next_ordered(&mut self, reply: Outgoing) {
+    fn answer_next_ordered(&mut self, reply: OutgoingReply) {
         self.outstanding += reply.size;
         self.memory.grow(reply.size);
-        self.ordered.push_back(Ordered::Answered(reply));
+        self.ordered.push_back(OrderedItem::Answered(reply));
         self.release_ordered();
     }
 
-    /// Sorts the responses that have come, until there is something to send or nothing has come.
+    /// Sorts the received responses, until there is something to send or nothing is left.
     fn collect(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         while self.ready.is_empty() {
             match self.responses.poll_next(cx) {
@@ -285,18 +285,18 @@ impl InferStream {
         }
     }
 
-    /// The first response counts; what a model may send after it has nowhere to go.
+    /// The first response counts; any further one of the model is dropped.
     fn sort_ordered(&mut self, number: u64, received: KeyedResponse) {
         let index = number.checked_sub(self.first_ordered).and_then(|n| usize::try_from(n).ok());
         let Some(entry) = index.and_then(|n| self.ordered.get_mut(n)) else { return };
-        if let Ordered::Running(open) = entry {
+        if let OrderedItem::Running(open) = entry {
             self.outstanding -= open.size;
-            open.told.has_response(&received.response.result);
+            open.told.record_response(&received.response.result);
             open.told.ended(None);
             let reply = open.only_reply(received, &self.state.options);
             self.outstanding += reply.size;
             self.memory.grow(reply.size);
-            *entry = Ordered::Answered(reply);
+            *entry = OrderedItem::Answered(reply);
             self.release_ordered();
         }
     }
@@ -305,7 +305,7 @@ impl InferStream {
         let is_final = received.response.is_final;
         let weight = received.weight();
         let Some(open) = self.decoupled.get_mut(&number) else { return };
-        open.told.has_response(&received.response.result);
+        open.told.record_response(&received.response.result);
         if is_final {
             open.told.ended(None);
         }
@@ -318,12 +318,12 @@ impl InferStream {
         }
     }
 
-    /// Responses leave the order as soon as none is before them.
+    /// Releases responses in order, as soon as no earlier one is missing.
     fn release_ordered(&mut self) {
-        while let Some(Ordered::Answered(_)) = self.ordered.front() {
+        while let Some(OrderedItem::Answered(_)) = self.ordered.front() {
             self.first_ordered += 1;
             self.responses.await_ordered(self.first_ordered);
-            if let Some(Ordered::Answered(reply)) = self.ordered.pop_front() {
+            if let Some(OrderedItem::Answered(reply)) = self.ordered.pop_front() {
                 self.ready.push_back(reply);
             }
         }
@@ -368,7 +368,7 @@ impl InferStream {
         self.preparing.is_none() && self.ordered.is_empty() && self.decoupled.is_empty()
     }
 
-    /// Nothing more is sent or read; what is still open is cancelled.
+    /// Stops sending and reading, and cancels open requests.
     fn finish(&mut self, status: Option<&Status>) {
         self.told.stream_ended(status);
         self.is_done = true;
@@ -381,7 +381,7 @@ impl InferStream {
         self.responses.close();
     }
 
-    /// The next message to send; after a status, or `None`, there is nothing more.
+    /// Returns the next message to send. After a status, or `None`, there is nothing more.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         if self.is_done {
             return Poll::Ready(None);
@@ -396,21 +396,21 @@ impl InferStream {
     }
 }
 
-/// The message, with what its request takes beside it.
+/// Adds the memory of a request besides its message.
 fn with_weight(mut message: Message) -> Result<Message, Status> {
     message.memory.try_grow(REQUEST_WEIGHT).map_err(over_budget)?;
     Ok(message)
 }
 
-/// Fails where the bytes are no request, which ends the stream.
+/// Reads a request. An error means that the bytes are not a request, which ends the stream.
 fn read(state: &ServerState, message: Message, sender: &mut Sender) -> Result<Read> {
     let Message { bytes, memory } = message;
     let size = bytes.remaining();
     let message = RequestMessage::read(bytes)?;
     let (id, version) = (message.id().to_owned(), message.model_version().to_owned());
     let mut subject = Subject::default();
-    subject.is_named(&id);
-    // A server that shuts down takes no more requests, not even on a stream that is open.
+    subject.set_id(&id);
+    // A server that shuts down accepts no more requests, even on an open stream.
     let found = match state.in_flight.is_closed() {
         true => Err(Error::unavailable(SHUTTING_DOWN)),
         false => find_model(&state.engine, &message, sender, &mut subject),

@@ -1,4 +1,4 @@
-//! What is told of a call: its line in the access log, and that of one that failed.
+//! The reports about a call: its line in the access log, and its line if it failed.
 
 use galatea_frontend::{
     AccessError, Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject,
@@ -11,24 +11,24 @@ use crate::{route::Route, status::status_of};
 
 const PROTOCOL: &str = "grpc";
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
-/// What the log calls one that there is not.
+/// The name in the log of a call that does not exist.
 const UNKNOWN_CALL: &str = "an unknown gRPC call";
 
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CallRecord {
     pub exchange: Exchange,
     name: &'static str,
-    /// Of the response that failed last.
+    /// The status of the last failed response.
     status: tonic::Code,
 }
 
-impl Default for Told {
+impl Default for CallRecord {
     fn default() -> Self {
         Self { exchange: Exchange::default(), name: UNKNOWN_CALL, status: tonic::Code::Ok }
     }
 }
 
-impl Told {
+impl CallRecord {
     pub fn begin<B>(
         requests: &RequestLog,
         peer: Peer,
@@ -42,13 +42,13 @@ impl Told {
         };
         let mut exchange = requests.begin(peer, &call, traceparent(request.headers()));
         if route.is_some_and(|route| route.category() == ApiCategory::Health) {
-            exchange.is_routine();
+            exchange.mark_routine();
         }
         let name = route.map_or(UNKNOWN_CALL, Route::name);
         Self { exchange, name, ..Self::default() }
     }
 
-    /// Another one, that tells of the call in the place of this.
+    /// Returns a record that reports this call from now on, in place of this one.
     pub fn take(&mut self) -> Self {
         Self { exchange: std::mem::take(&mut self.exchange), name: self.name, ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl Told {
         Call { protocol: PROTOCOL, method: "", path: self.name }
     }
 
-    /// It was answered with this code, and a message of so many bytes.
+    /// Records the answer: its code and the bytes of its message.
     fn finish(&mut self, code: tonic::Code, bytes: u64, failure: Option<(Code, &str)>) {
         let is_good = code == tonic::Code::Ok;
         let answer = Answer { status: number(code), bytes, is_good, failure };
@@ -74,20 +74,20 @@ impl Told {
         status
     }
 
-    /// It was refused: the client has not proved who it is, or may not. The log is told where it is.
+    /// Records that the client was refused for lack of proof or permission. The log line names its address.
     pub fn not_admitted(&mut self, error: AccessError, peer: Peer) -> Status {
         if let Some(identity) = error.identity() {
-            self.exchange.is_by(identity);
+            self.exchange.set_identity(identity);
         }
         let error = Error::from(error);
         let status = status_of(&error);
         let text = format!("{} (client {peer})", error.message());
-        self.exchange.is_of_interest();
+        self.exchange.unmark_routine();
         self.finish(status.code(), 0, Some((error.code(), &text)));
         status
     }
 
-    /// The response to it, of which is told. `size`: bytes of its content.
+    /// Returns the response to the call and records it. `size` returns the bytes of its content.
     pub fn response_of<B: Default>(
         &mut self,
         answered: Result<Response<B>, Status>,
@@ -102,7 +102,7 @@ impl Told {
         }
     }
 
-    /// It was answered with this, of so many bytes, which may say that it has failed.
+    /// Records a response of `bytes` bytes, whose head may have an error status.
     fn answered<B>(&mut self, response: &Response<B>, bytes: u64) {
         if self.exchange.is_told() {
             return;
@@ -117,46 +117,46 @@ impl Told {
         self.finish(tonic::Code::Ok, bytes, None);
     }
 
-    /// It is a request of so many bytes, about this.
+    /// Begins the record of a request of `bytes` bytes about `subject`.
     pub fn begins(&mut self, subject: Subject, bytes: usize) {
-        self.exchange.has_received(bytes);
+        self.exchange.record_received(bytes);
         if let Some(known) = self.exchange.subject() {
             *known = subject;
         }
     }
 
-    /// One of its responses; others may follow.
-    pub fn has_response(&mut self, result: &Option<Result<InferResponse>>) {
+    /// Records one of its responses; others may follow.
+    pub fn record_response(&mut self, result: &Option<Result<InferResponse>>) {
         match result {
-            Some(Ok(response)) => self.exchange.has_sent(response.byte_size()),
+            Some(Ok(response)) => self.exchange.record_sent(response.byte_size()),
             Some(Err(error)) => {
                 let call = self.call();
-                self.exchange.has_failed_once(error, &call);
+                self.exchange.report_failure(error, &call);
                 self.status = status_of(error).code();
             }
             None => {}
         }
     }
 
-    /// Its last response has been made, or there is none, for this reason.
+    /// Records the end of a request: after its last response, or with an error without one.
     pub fn ended(&mut self, error: Option<&Error>) {
         let status = error.map_or(self.status, |error| status_of(error).code());
         self.finish(status, 0, error.map(|error| (error.code(), error.message())));
     }
 
-    /// A stream has ended. What its requests were answered is told already.
+    /// Records the end of a stream. Its requests have their own records.
     pub fn stream_ended(&mut self, status: Option<&Status>) {
         match status {
             Some(status) => drop(self.refused(status.clone())),
             None => {
-                self.exchange.is_routine();
+                self.exchange.mark_routine();
                 self.ended(None);
             }
         }
     }
 }
 
-/// The client's span. Several of them count as none.
+/// Returns the client's span. Several of them count as none.
 fn traceparent(headers: &HeaderMap) -> Option<&[u8]> {
     let one = headers.get(TRACEPARENT)?;
     (headers.get_all(TRACEPARENT).iter().count() == 1).then(|| one.as_bytes())
@@ -166,7 +166,7 @@ fn number(code: tonic::Code) -> u16 {
     u16::try_from(i32::from(code)).unwrap_or_default()
 }
 
-/// What the log calls a code.
+/// Returns the code in the log for a gRPC code.
 fn code_of(code: tonic::Code) -> Code {
     match code {
         tonic::Code::NotFound => Code::NotFound,

@@ -18,44 +18,44 @@ use tonic::Status;
 
 use crate::{
     content::Content,
-    infer::{self, Decoded, InferHead, MessageForm, Running},
+    infer::{self, Decoded, InferHead, MessageForm, RunningRequest},
     message::{Message, over_budget},
-    messages::{Decompressing, Messages, Received},
+    messages::{Decompressing, Messages, ReceivedMessage},
     outgoing::{self, MessageBody},
     sender::Sender,
     state::ServerState,
     status::status_of,
     timer::{self, Timer},
-    told::Told,
+    told::CallRecord,
 };
 
 pub(crate) struct UnaryInfer {
     state: Arc<ServerState>,
     head: InferHead,
     sender: Sender,
-    told: Told,
-    stage: Stage,
+    told: CallRecord,
+    stage: InferStage,
 }
 
-/// What is waited for. What is done elsewhere is in a box: it is long, and seldom.
+/// The step that this call waits for. Rare steps are boxed because they are large and would make every call larger.
 #[allow(clippy::large_enum_variant, reason = "in place: most calls begin with the large kind")]
-enum Stage {
+enum InferStage {
     Message(Messages),
     Unpacked(Decompressing),
-    /// Read by another thread.
-    Decoded(Elsewhere<Result<(Result<Decoded>, Subject)>>),
-    Answer(Executing),
-    /// Written, or compressed, by another thread.
-    Written(Elsewhere<Result<MessageBody, Status>>),
+    /// Decoding on another thread.
+    Decoded(BoxedStep<Result<(Result<Decoded>, Subject)>>),
+    Answer(RunningInfer),
+    /// Encoding or compression on another thread.
+    Written(BoxedStep<Result<MessageBody, Status>>),
 }
 
-type Elsewhere<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedStep<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type ModelAnswer = Result<InferResponse>;
 
-struct Executing {
+struct RunningInfer {
     answer: UnaryAnswer,
-    /// Until the answer is there.
-    running: Option<Running>,
+    /// The request; `None` once the answer has arrived.
+    running: Option<RunningRequest>,
     deadline: Option<Timer>,
 }
 
@@ -65,12 +65,12 @@ impl UnaryInfer {
         head: InferHead,
         messages: Messages,
         sender: Sender,
-        told: Told,
+        told: CallRecord,
     ) -> Self {
-        Self { state, head, sender, told, stage: Stage::Message(messages) }
+        Self { state, head, sender, told, stage: InferStage::Message(messages) }
     }
 
-    /// The response. Dropped before it is there, it cancels the request.
+    /// Returns the response. Dropping this earlier cancels the request.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Content>, Status>> {
         let answered = ready!(self.poll_answer(cx));
         Poll::Ready(match answered {
@@ -85,22 +85,22 @@ impl UnaryInfer {
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<MessageBody, Status>> {
         loop {
             match &mut self.stage {
-                Stage::Message(messages) => match ready!(messages.poll_only(cx))? {
-                    Received::Plain(message) => self.decode(message)?,
-                    Received::Compressed(message, format) => {
-                        self.stage = Stage::Unpacked(messages.decompress(message, format));
+                InferStage::Message(messages) => match ready!(messages.poll_only(cx))? {
+                    ReceivedMessage::Plain(message) => self.decode(message)?,
+                    ReceivedMessage::Compressed(message, format) => {
+                        self.stage = InferStage::Unpacked(messages.decompress(message, format));
                     }
                 },
-                Stage::Unpacked(message) => {
+                InferStage::Unpacked(message) => {
                     let message = ready!(message.as_mut().poll(cx))?;
                     self.decode(message)?;
                 }
-                Stage::Decoded(decoded) => {
+                InferStage::Decoded(decoded) => {
                     let decoded = ready!(decoded.as_mut().poll(cx));
                     let (decoded, subject) = decoded.map_err(|e| status_of(&e))?;
                     self.submit(decoded, subject)?;
                 }
-                Stage::Answer(executing) => {
+                InferStage::Answer(executing) => {
                     let answer = ready!(executing.poll(cx))?;
                     let Some(running) = executing.running.take() else {
                         return Poll::Ready(Err(status_of(&Error::unanswered())));
@@ -109,7 +109,7 @@ impl UnaryInfer {
                         return Poll::Ready(Ok(body));
                     }
                 }
-                Stage::Written(written) => return written.as_mut().poll(cx),
+                InferStage::Written(written) => return written.as_mut().poll(cx),
             }
         }
     }
@@ -117,7 +117,7 @@ impl UnaryInfer {
 
 impl UnaryInfer {
     fn decode(&mut self, message: Message) -> Result<(), Status> {
-        self.told.exchange.has_received(message.bytes.remaining());
+        self.told.exchange.record_received(message.bytes.remaining());
         let mut subject = Subject::default();
         if infer::is_heavy(&message.bytes) {
             let (engine, mut sender) = (self.state.engine.clone(), self.sender.clone());
@@ -126,7 +126,7 @@ impl UnaryInfer {
                 (decoded, subject)
             };
             let decoded = self.state.options.heavy_work.run(decode);
-            self.stage = Stage::Decoded(Box::pin(async { Ok(decoded.await?) }));
+            self.stage = InferStage::Decoded(Box::pin(async { Ok(decoded.await?) }));
             return Ok(());
         }
         let (engine, sender) = (&self.state.engine, &mut self.sender);
@@ -142,18 +142,18 @@ impl UnaryInfer {
         let submitted = decoded.and_then(|decoded| decoded.submit_unary(exchange));
         let (running, answer) = submitted.map_err(|e| status_of(&e))?;
         let deadline = self.head.deadline.map(|at| timer::at(at.into()));
-        self.stage = Stage::Answer(Executing { answer, running: Some(running), deadline });
+        self.stage = InferStage::Answer(RunningInfer { answer, running: Some(running), deadline });
         Ok(())
     }
 
-    /// The model has answered. `None`: it is written elsewhere.
+    /// Encodes the answer of the model. Returns `None` if another thread does it.
     fn write(
         &mut self,
         answer: ModelAnswer,
-        running: Running,
+        running: RunningRequest,
     ) -> Result<Option<MessageBody>, Status> {
         if answer.is_ok() {
-            self.told.exchange.has_result();
+            self.told.exchange.record_result();
         }
         let is_framed = self.head.format.is_none();
         let form = MessageForm { limit: self.state.options.max_response_size, is_framed };
@@ -162,12 +162,12 @@ impl UnaryInfer {
             return Ok(Some(MessageBody::new(pieces.map_err(|e| status_of(&e))?)));
         }
         let written = write_elsewhere(self.state.clone(), answer, running, self.head.format);
-        self.stage = Stage::Written(Box::pin(written));
+        self.stage = InferStage::Written(Box::pin(written));
         Ok(None)
     }
 }
 
-impl Executing {
+impl RunningInfer {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<ModelAnswer, Status>> {
         if let Poll::Ready(answer) = Pin::new(&mut self.answer).poll(cx) {
             return Poll::Ready(Ok(answer));
@@ -181,7 +181,7 @@ impl Executing {
 async fn write_elsewhere(
     state: Arc<ServerState>,
     answer: ModelAnswer,
-    running: Running,
+    running: RunningRequest,
     format: Option<CompressionFormat>,
 ) -> Result<MessageBody, Status> {
     let options = &state.options;

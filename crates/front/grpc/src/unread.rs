@@ -1,4 +1,4 @@
-//! How much of what a connection has received no call has read.
+//! Counts the bytes that a connection has received and no call has read.
 
 use std::sync::{
     Arc, Mutex,
@@ -7,26 +7,26 @@ use std::sync::{
 
 use galatea_types::{LockExt, MemoryBudget, MemoryReservation};
 
-/// Below this nothing is counted to the budget, and above it in steps of this size.
+/// Below this size nothing counts to the budget; above it, bytes count in steps of this size.
 pub(crate) const STEP: usize = 64 << 10;
 
-/// Bytes of calls that were received and that no call has read: they wait in memory, and are counted for it.
+/// Received bytes of calls that no call has read. They wait in memory, and count to the budget.
 ///
-/// What was received for calls that ended early is counted too, until no call is open: it is gone by then.
+/// Bytes of calls that ended early count too until no call is open. By then they are gone.
 #[derive(Debug, Default)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadBytes {
     received: AtomicUsize,
     read: AtomicUsize,
     readers: AtomicUsize,
-    /// More there cannot be.
+    /// The most bytes that can be unread.
     most: usize,
     /// Bytes in `memory`.
     counted: AtomicUsize,
     memory: Mutex<MemoryReservation>,
 }
 
-impl Unread {
-    /// Of a connection that may have `most` bytes unread.
+impl UnreadBytes {
+    /// Returns the count for a connection that may have `most` unread bytes.
     pub fn new(most: usize, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         Arc::new(Self { most, memory: Mutex::new(budget.reservation()), ..Self::default() })
     }
@@ -67,12 +67,12 @@ impl Unread {
     }
 }
 
-/// A call that reads what was received for it.
+/// A call that reads the bytes received for it.
 #[derive(Debug)]
-pub(crate) struct Reader(Arc<Unread>);
+pub(crate) struct Reader(Arc<UnreadBytes>);
 
 impl Reader {
-    pub fn has_read(&self, bytes: usize) {
+    pub fn record_read(&self, bytes: usize) {
         self.0.read.fetch_add(bytes, Relaxed);
         self.0.count();
     }
@@ -94,19 +94,19 @@ mod tests {
     #[test]
     fn what_waits_unread_is_counted_and_forgotten_with_the_last_call() {
         let budget = MemoryBudget::new(1);
-        let unread = Unread::new(100 * STEP, &budget);
+        let unread = UnreadBytes::new(100 * STEP, &budget);
         let (first, second) = (unread.reader(), unread.reader());
         unread.received(STEP - 1);
         assert_eq!((unread.bytes(), budget.used()), (STEP - 1, 0));
         unread.received(9 * STEP + 1);
         assert_eq!(budget.used(), 10 * STEP);
-        first.has_read(3 * STEP);
+        first.record_read(3 * STEP);
         assert_eq!(budget.used(), 7 * STEP);
         drop(first);
         assert_eq!(budget.used(), 7 * STEP);
         unread.received(1000 * STEP);
         assert_eq!(budget.used(), 100 * STEP, "more there cannot be");
-        second.has_read(10);
+        second.record_read(10);
         drop(second);
         assert_eq!((unread.bytes(), budget.used()), (0, 0));
     }

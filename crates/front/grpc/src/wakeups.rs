@@ -1,8 +1,8 @@
-//! Which parts of a connection's task are to be polled: those that were woken.
+//! The wake-ups of the parts of a connection's task.
 //!
-//! HTTP/2, the timer of the keep-alive and every open call are parts of the one task of their connection. Each is polled
-//! with a waker of its own, so that a call that has its answer is polled alone, and a part that is woken by another while
-//! the task runs (a response that is queued wakes HTTP/2) costs no further turn of the runtime.
+//! HTTP/2, the keep-alive timer and every open call are parts of the one task of their connection. Each is polled with
+//! its own waker, so that a call whose answer is ready is polled alone. A part that another wakes while the task runs
+//! costs no further turn of the runtime; a queued response wakes HTTP/2, for example.
 
 use std::{
     mem,
@@ -15,7 +15,7 @@ use std::{
 
 use galatea_types::LockExt;
 
-/// What the parts of one task wake.
+/// The wake-ups of the parts of one task.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups {
     state: Mutex<State>,
@@ -23,15 +23,15 @@ pub(crate) struct Wakeups {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The places of the parts that were woken since the task looked, each once.
+    /// The places of the parts that were woken since the last check, each once.
     woken: Vec<usize>,
-    /// Since the task went to sleep and until it is woken: one that runs looks again before it sleeps.
+    /// The waker of the task while it sleeps. A running task checks again before it sleeps.
     task: Option<Waker>,
 }
 
 impl Wakeups {
-    /// Moves what was woken into `woken`, which must be empty. `false` where there is nothing: then the first part that is
-    /// woken wakes the task.
+    /// Moves the woken places into `woken`, which must be empty. Returns `false` if there are none; then the first part
+    /// that is woken wakes the task.
     pub fn take_or_sleep(&self, woken: &mut Vec<usize>, cx: &Context<'_>) -> bool {
         let mut state = self.state.lock_unpoisoned();
         if state.woken.is_empty() {
@@ -46,13 +46,13 @@ impl Wakeups {
 #[derive(Debug)]
 pub(crate) struct Part {
     wake_ups: Arc<Wakeups>,
-    /// By which the task knows it.
+    /// The place by which the task knows the part.
     place: usize,
     is_woken: AtomicBool,
 }
 
 impl Part {
-    /// One that is yet to be polled.
+    /// Returns a part that was not polled yet.
     pub fn new(wake_ups: &Arc<Wakeups>, place: usize) -> Arc<Self> {
         Arc::new(Self { wake_ups: wake_ups.clone(), place, is_woken: AtomicBool::new(false) })
     }
@@ -61,7 +61,7 @@ impl Part {
         self.is_woken.load(Ordering::Acquire)
     }
 
-    /// Before it is polled: what wakes it from now on wakes it again.
+    /// Call this before the poll: any wake-up from now on counts as a new one.
     pub fn begin_poll(&self) {
         self.is_woken.store(false, Ordering::Release);
     }
@@ -94,9 +94,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Counted(AtomicUsize);
+    struct CountedWake(AtomicUsize);
 
-    impl Wake for Counted {
+    impl Wake for CountedWake {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_task_that_sleeps_is_woken_once_and_finds_each_part_once() {
-        let (wake_ups, task) = (Arc::<Wakeups>::default(), Arc::<Counted>::default());
+        let (wake_ups, task) = (Arc::<Wakeups>::default(), Arc::<CountedWake>::default());
         let waker = Waker::from(task.clone());
         let cx = Context::from_waker(&waker);
         let parts = [3, 5].map(|place| Part::new(&wake_ups, place));

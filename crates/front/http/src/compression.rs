@@ -1,4 +1,4 @@
-//! Compressed bodies of inference requests and responses: gzip and deflate, as the headers say.
+//! Compressed bodies of inference requests and responses: gzip and deflate, by the headers.
 
 use bytes::Bytes;
 use galatea_frontend::{CompressionFormat, HeavyWork};
@@ -8,19 +8,19 @@ use galatea_types::MemoryReservation;
 use crate::{
     io::{
         body_error::{BodyError, SizeLimit},
-        collector::Collector,
+        collector::BodyCollector,
     },
     state::ServerState,
 };
 
-/// The format of a request's body, if it has one; `Err` for one that the server does not understand.
+/// Returns the format of a request's body, if it has one. Fails for a format that the server does not support.
 pub(crate) fn format_of_request(
     headers: &RequestHead,
-) -> Result<Option<CompressionFormat>, Unknown> {
+) -> Result<Option<CompressionFormat>, UnknownCoding> {
     headers.get("content-encoding").map_or(Ok(None), named)
 }
 
-/// The format of highest weight that a client takes; of equal ones the first.
+/// Returns the format with the highest weight that a client accepts; of equal ones the first.
 pub(crate) fn format_for_response(headers: &RequestHead) -> Option<CompressionFormat> {
     let values = headers.get_all("accept-encoding").filter_map(visible_text);
     let mut best = (0.0, None);
@@ -32,18 +32,18 @@ pub(crate) fn format_for_response(headers: &RequestHead) -> Option<CompressionFo
     best.1
 }
 
-/// A coding that the server does not have.
+/// The error for a coding that the server does not support.
 #[derive(Debug)]
-pub(crate) struct Unknown;
+pub(crate) struct UnknownCoding;
 
-fn named(name: &[u8]) -> Result<Option<CompressionFormat>, Unknown> {
+fn named(name: &[u8]) -> Result<Option<CompressionFormat>, UnknownCoding> {
     match name {
         b"identity" => Ok(None),
-        name => CompressionFormat::named(name).map(Some).ok_or(Unknown),
+        name => CompressionFormat::named(name).map(Some).ok_or(UnknownCoding),
     }
 }
 
-/// An element of `Accept-Encoding`.
+/// Parses an element of `Accept-Encoding`.
 fn weighed(range: &str) -> Option<(Option<CompressionFormat>, f32)> {
     let mut parts = range.split(';').map(str::trim);
     let format = named(parts.next()?.as_bytes()).ok()?;
@@ -51,15 +51,15 @@ fn weighed(range: &str) -> Option<(Option<CompressionFormat>, f32)> {
     Some((format, weight.ok()?))
 }
 
-/// The content of a compressed body, at most as long as a body may be, with what lies behind a header of
-/// `header_length` bytes aligned. `memory` holds the compressed body, and afterwards the content.
+/// Decompresses a body, at most to the longest allowed body, and aligns the bytes after a header of `header_length`
+/// bytes. `memory` counts the compressed body first, and the content afterwards.
 pub(crate) async fn decompress(
     state: &ServerState,
     body: Bytes,
     header_length: Option<usize>,
     memory: &mut MemoryReservation,
 ) -> Result<Bytes, BodyError> {
-    // How long the content is shows only when it is there: what turns out to be long is begun anew elsewhere.
+    // The length of the content is only known afterwards. If it turns out to be long, it is decompressed anew on another thread.
     let short = HeavyWork::MIN_BYTES.min(state.options.max_input_size);
     if body.len() <= short
         && let Ok(content) = decompress_now(&body, header_length, short, memory)
@@ -88,15 +88,15 @@ fn decompress_now(
     if body.is_empty() {
         return Err(BodyError::Empty);
     }
-    let mut into = Collector::new(0, header_length, SizeLimit::of_decompressed(limit), memory);
-    // Either format is taken under either name.
+    let mut into = BodyCollector::new(0, header_length, SizeLimit::of_decompressed(limit), memory);
+    // Either format is accepted under either name.
     let is_gzip = body.starts_with(&[0x1f, 0x8b]);
     let format = if is_gzip { CompressionFormat::Gzip } else { CompressionFormat::Deflate };
     format.decompress(body, body.len(), |piece| into.push(piece))?;
     Ok(into.finish())
 }
 
-/// The pieces of a body as one compressed one; `None` where that fails.
+/// Compresses the pieces as one body. Returns `None` on failure.
 pub(crate) async fn compress(
     state: &ServerState,
     format: CompressionFormat,

@@ -1,4 +1,4 @@
-//! The life of a connection: one request after the other, each answered before the next is read.
+//! The life of a connection: one request after another, each answered before the next is read.
 
 use std::{
     future::poll_fn,
@@ -13,13 +13,13 @@ use galatea_types::LockExt;
 use http::Method;
 
 use crate::{
-    io::{ConnectionError, Rest},
+    io::{BodyRemainder, ConnectionError},
     response::{Response, body::Body},
     service::Service,
     state::Connection,
 };
 
-/// Serves one connection until its client ends it, or cannot be understood, or the front end closes.
+/// Serves one connection until its client ends it, sends an invalid request, or the front end closes.
 pub(crate) async fn serve(
     service: &Service,
     connection: &Arc<Connection>,
@@ -27,7 +27,7 @@ pub(crate) async fn serve(
     mut closing: Closing,
 ) -> Result<(), ConnectionError> {
     let mut closing = pin!(async move { closing.wait().await });
-    let (mut head, mut course) = (RequestHead::default(), Course::default());
+    let (mut head, mut course) = (RequestHead::default(), ConnectionHistory::default());
     loop {
         match next_head(connection, &mut head, &mut course, closing.as_mut()).await {
             Ok(true) => {}
@@ -54,10 +54,10 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// What the requests of a connection have said about it.
+/// The state of a connection from its requests so far.
 #[derive(Debug)]
-struct Course {
-    /// Of the last request.
+struct ConnectionHistory {
+    /// The HTTP version of the last request.
     version: Version,
     keeps_alive: bool,
     has_answered: bool,
@@ -65,21 +65,21 @@ struct Course {
     is_closing: bool,
 }
 
-impl Default for Course {
+impl Default for ConnectionHistory {
     fn default() -> Self {
         Self { version: Version::Http11, keeps_alive: true, has_answered: false, is_closing: false }
     }
 }
 
-impl Course {
+impl ConnectionHistory {
     fn begin(&mut self, head: &RequestHead) {
         self.version = head.version();
         self.keeps_alive &= head.keeps_alive() && !self.is_closing;
         self.has_answered = true;
     }
 
-    /// Tells the client whether the connection goes on, where that is not what its version has it expect. Returns whether
-    /// it does.
+    /// Tells the client if the connection continues, where its version implies otherwise. Returns `true` if it
+    /// continues.
     fn announce(&self, response: &mut ResponseHead) -> bool {
         const KEEPS: &str = "keep-alive";
         let closes = response.get(names::CONNECTION).is_some();
@@ -95,11 +95,12 @@ impl Course {
     }
 }
 
-/// The next head; `false`: there is none. Where the front end closes, only the first head is waited for, if it has begun.
+/// Reads the next head. Returns `false` if there is none. When the front end closes, it only waits for a first head
+/// that has begun.
 async fn next_head(
     connection: &Connection,
     head: &mut RequestHead,
-    course: &mut Course,
+    course: &mut ConnectionHistory,
     mut closing: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<bool, ConnectionError> {
     poll_fn(|context| {
@@ -119,7 +120,7 @@ async fn next_head(
     .await
 }
 
-/// The answer, unless the client leaves before: it is not worked for any longer then.
+/// Returns the answer. If the client disconnects first, the work on the answer stops.
 async fn answer_unless_gone(
     connection: &Connection,
     mut answer: Pin<&mut impl Future<Output = Response>>,
@@ -138,18 +139,19 @@ async fn refuse(
 ) -> Result<(), ConnectionError> {
     let Some(status) = error.status() else { return Ok(()) };
     let mut response = ResponseHead::new(status);
-    Course { version, keeps_alive: false, ..Course::default() }.announce(&mut response);
+    ConnectionHistory { version, keeps_alive: false, ..ConnectionHistory::default() }
+        .announce(&mut response);
     response.write(version, &Method::GET, Some(0), connection.io.lock_unpoisoned().output.text());
     poll_fn(|context| connection.io.lock_unpoisoned().poll_shutdown(context)).await?;
     Ok(())
 }
 
-/// Sends the response, while the rest of a body that no handler has read is read and dropped: some clients read their
-/// answer at once, others when they have sent all. Returns whether the connection goes on.
+/// Sends the response and meanwhile reads and drops the unread rest of the body. Some clients read their answer at
+/// once, others after they have sent everything. Returns `true` if the connection continues.
 async fn send(
     connection: &Connection,
     activity: &Arc<Activity>,
-    (head, course): (&RequestHead, &Course),
+    (head, course): (&RequestHead, &ConnectionHistory),
     mut response: Response,
 ) -> Result<bool, ConnectionError> {
     let keeps_alive = course.announce(&mut response.head);
@@ -159,9 +161,9 @@ async fn send(
     let mut rest = {
         let mut io = connection.io.lock_unpoisoned();
         response.head.write(course.version, method, length, io.output.text());
-        Rest::of(&io, head)
+        BodyRemainder::of(&io, head)
     };
-    let _receiving = matches!(rest, Rest::Discarded(_)).then(|| activity.receive());
+    let _receiving = matches!(rest, BodyRemainder::Discarded(_)).then(|| activity.receive());
     let mut is_sent = false;
     poll_fn(|context| {
         if !is_sent {
@@ -198,8 +200,8 @@ fn poll_send(
     }
 }
 
-/// Puts what there is of the body behind what waits to be written, as much as is written at once. Whether more is to be
-/// waited for.
+/// Appends available pieces of the body to the output, as much as is written at once. Returns `true` if more of the
+/// body must be waited for.
 fn take_pieces(
     connection: &Connection,
     context: &mut Context<'_>,

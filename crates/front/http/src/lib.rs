@@ -1,7 +1,6 @@
 //! The HTTP front end (KServe v2 with Triton's extensions) and the metrics endpoint.
 //!
-//! Connections and threads are those of `galatea-frontend`; the model's work happens on the instance threads of the
-//! engine.
+//! `galatea-frontend` provides connections and threads; models run on the instance threads of the engine.
 //!
 //! ```no_run
 //! # fn main() -> std::io::Result<()> {
@@ -14,14 +13,13 @@
 //! # }
 //! ```
 //!
-//! **Invariants.** Nothing here parses JSON or tensors (that is `galatea-protocol`) or knows a backend. No
-//! request blocks a front end thread: what blocks runs on the control threads of the engine, and what takes long on those of `HeavyWork`. A panic in a request ends that
-//! request with 500 and nothing else.
+//! **Invariants.** Nothing here parses JSON or tensors (that is `galatea-protocol`) or knows a backend. No request
+//! blocks a front end thread: blocking work runs on the control threads of the engine, and long work on those of
+//! `HeavyWork`. A panic in a request ends that request with 500 and nothing else.
 
-//!
-//! **Layers**, each of which uses only those below it: `server` listens; `connection` reads one request after the other;
-//! `service` routes a request to one of the `handlers`, or of the cloud platforms' (`cloud`); `request` has what came,
-//! `response` what goes; `state` is what all requests share; `io` is the stream and the bytes of bodies.
+//! **Layers**, each of which uses only those below it: `server` listens; `connection` reads one request after another;
+//! `service` routes a request to one of the `handlers`, or to those of cloud platforms (`cloud`); `request` and
+//! `response` have the parts of each; `state` is shared by all requests; `io` is the stream and the bytes of bodies.
 
 #![warn(missing_docs)]
 

@@ -9,34 +9,34 @@ use galatea_frontend::{
 };
 use galatea_types::MemoryBudget;
 
-/// How the HTTP front end behaves; one field per command line flag that concerns it.
+/// The options of the HTTP front end, one field for each of its command line flags.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// `--http-thread-count`: most threads; no more are started than there are cores.
+    /// `--http-thread-count`: the most threads. No more are started than there are cores.
     pub thread_count: usize,
-    /// `--http-max-input-size`: longest request body, in bytes.
+    /// `--http-max-input-size`: the longest request body, in bytes.
     pub max_input_size: usize,
-    /// `--http-restricted-api`: which calls need a header that only some clients know.
+    /// `--http-restricted-api`: the calls that need a header known only to some clients.
     pub restricted_apis: RestrictedApis,
-    /// `--auth-policy`: who may call what; shared by the front ends too.
+    /// `--auth-policy`: the policy about callers, shared by the front ends.
     pub authentication: Authentication,
-    /// `--client-...` and `--connection-max-...`: what one client may have in hand; shared by the front ends too.
+    /// `--client-...` and `--connection-max-...`: the limits of one client, shared by the front ends.
     pub client_limits: ClientLimits,
-    /// `--http-header-forward-pattern`: which headers of an inference request become parameters of it.
+    /// `--http-header-forward-pattern`: the headers of an inference request that become its parameters.
     pub header_forwarding: HeaderForwarding,
-    /// What the page shows of the server itself: its ports, options and runtimes.
+    /// The ports, options and runtimes of the server, shown in the console.
     pub about: SharedAbout,
-    /// `--console`: whether there is a page to look at the server with.
+    /// `--console`: serves the web console.
     pub has_console: bool,
-    /// Where requests are told of; shared by the front ends too.
+    /// The log of requests, shared by the front ends.
     pub requests: RequestLog,
-    /// The connections of the server, which all its front ends share.
+    /// The connections of the server, shared by all its front ends.
     pub limits: Arc<ConnectionLimits>,
-    /// Takes work on long requests; shared by the front ends too.
+    /// The pool for work on long requests, shared by the front ends.
     pub heavy_work: Arc<HeavyWork>,
-    /// `--memory-budget`: what requests and responses may take, over all front ends.
+    /// `--memory-budget`: the memory for requests and responses of all front ends.
     pub memory: Arc<MemoryBudget>,
-    /// `--https-cert` and others: TLS for clients; `None`: connections are not encrypted.
+    /// `--https-cert` and others: TLS for clients; `None` for connections without encryption.
     pub tls: Option<Arc<Tls>>,
     /// `--metrics-https`: TLS for the metrics.
     pub metrics_tls: Option<Arc<Tls>>,

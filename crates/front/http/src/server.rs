@@ -1,4 +1,4 @@
-//! Starting the HTTP front end and the metrics endpoint.
+//! Starts the HTTP front end and the metrics endpoint.
 
 use std::{io, sync::Arc, thread};
 
@@ -20,10 +20,10 @@ use crate::{
     state::PROTOCOL,
 };
 
-/// Serves inference and management on `listener` from threads of its own until [`FrontEnd::shut_down`].
+/// Serves inference and management on `listener` with its own threads until [`FrontEnd::shut_down`].
 ///
-/// While it drains no connections are accepted, and each open one is closed with the response to its next request. Once
-/// requests are refused, they are answered 503, the health checks excepted.
+/// While it drains it accepts no connections, and closes each open one with the response to its next request. Once
+/// requests are refused they get 503, except health checks.
 pub fn serve(
     listener: impl Into<Listener>,
     engine: &Arc<Engine>,
@@ -32,8 +32,8 @@ pub fn serve(
     start("http", listener.into(), engine, options, Content::Inference)
 }
 
-/// Serves a cloud platform on `listener` as [`serve`] serves clients, without TLS: the platform calls from the same machine,
-/// and knows no certificate of ours.
+/// Serves a cloud platform on `listener` as [`serve`] serves clients, but without TLS: the platform connects from the
+/// same machine, and has no certificate of ours.
 pub fn serve_cloud(
     listener: impl Into<Listener>,
     engine: &Arc<Engine>,
@@ -43,8 +43,8 @@ pub fn serve_cloud(
     start("cloud", listener.into(), engine, options, Content::Cloud(platform))
 }
 
-/// Serves the metrics on `listener` from a thread of its own until [`FrontEnd::shut_down`]. A few of the server's
-/// connections are kept for it.
+/// Serves the metrics on `listener` with one thread until [`FrontEnd::shut_down`]. A few of the server's connections
+/// are reserved for it.
 pub fn serve_metrics(
     listener: impl Into<Listener>,
     engine: &Arc<Engine>,
@@ -106,7 +106,7 @@ impl Protocol for Service {
 }
 
 impl Service {
-    /// A request whose head could not be read: what reads it has answered it.
+    /// Reports a request whose head could not be read. The reader has answered it.
     fn tell_malformed(&self, peer: Peer, error: HeadError) {
         let call = Call { protocol: PROTOCOL, method: "", path: "" };
         let status = error.status().unwrap_or(StatusCode::BAD_REQUEST);

@@ -1,4 +1,4 @@
-//! From a request to its response: routing, refusals while the server exits, the panic wall.
+//! From a request to its response: routing, refusals while the server exits, and the panic boundary.
 
 use std::{pin::pin, sync::Arc};
 
@@ -17,7 +17,7 @@ use crate::{
     options::HttpOptions,
     request::{
         admission,
-        received::{Received, call_of},
+        received::{ReceivedRequest, call_of},
         route::{self, ModelAction, Route},
         same_site,
     },
@@ -33,7 +33,7 @@ const PROGRAM: &str = product::NAME_SLASH_VERSION;
 /// The name of a request in the log.
 const REQUEST: &str = "an HTTP request";
 
-/// What requests are refused with beyond those that wait for the end of the start.
+/// The refusal of requests when too many wait for the server to start.
 const STARTING: &str =
     "Server is starting: models are being loaded, and too many requests wait for them";
 
@@ -79,8 +79,8 @@ impl Service {
         connection: &Arc<Connection>,
     ) -> Response {
         let _answering = self.state.in_flight.begin();
-        let mut received = Received::new(head, activity, connection, &self.state);
-        // Pinned where it is made: it is long, and would be moved else.
+        let mut received = ReceivedRequest::new(head, activity, connection, &self.state);
+        // Pinned in place: it is large, and would be moved otherwise.
         let response = match &self.content {
             Content::Inference => {
                 let answer = pin!(self.dispatch(&mut received));
@@ -106,8 +106,8 @@ impl Service {
         response
     }
 
-    /// Tells what became of the request; of one that is answered bit by bit its body does, at its end.
-    fn tell(&self, received: &mut Received<'_>, response: &mut Response) {
+    /// Reports the end of the request. A streamed body does that itself at its end.
+    fn tell(&self, received: &mut ReceivedRequest<'_>, response: &mut Response) {
         let mut exchange = std::mem::take(&mut received.exchange);
         let status = response.head.status;
         match &mut response.body {
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    async fn dispatch(&self, received: &mut Received<'_>) -> Response {
+    async fn dispatch(&self, received: &mut ReceivedRequest<'_>) -> Response {
         let head = received.sender.head;
         match route::parse(head.path()) {
             Some(route) => self.answer(route, head.method(), received).await,
@@ -136,11 +136,11 @@ impl Service {
         }
     }
 
-    /// The same for the paths of a cloud platform.
+    /// Dispatches a request to a path of a cloud platform.
     async fn dispatch_cloud(
         &self,
         front_end: &CloudFrontEnd,
-        received: &mut Received<'_>,
+        received: &mut ReceivedRequest<'_>,
     ) -> Response {
         let head = received.sender.head;
         let redirect = CloudFrontEnd::redirect_of(head);
@@ -158,12 +158,12 @@ impl Service {
         }
     }
 
-    /// Calls about many models, which have no route of the ordinary front end.
+    /// Answers calls about many models, which have no route in the ordinary front end.
     async fn answer_models(
         &self,
         models: &SageMakerModels,
         call: ModelsCall<'_>,
-        received: &mut Received<'_>,
+        received: &mut ReceivedRequest<'_>,
     ) -> Response {
         if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT, false)
         {
@@ -181,13 +181,13 @@ impl Service {
         }
     }
 
-    fn answer_metrics(&self, received: &mut Received<'_>) -> Response {
+    fn answer_metrics(&self, received: &mut ReceivedRequest<'_>) -> Response {
         if let Some(refusal) =
             admission::refusal(&self.state, received, Action::Metrics, TEXT, false)
         {
             return refusal;
         }
-        received.exchange.is_routine();
+        received.exchange.mark_routine();
         metrics::respond(&self.state.engine, received.sender.head)
     }
 
@@ -197,7 +197,7 @@ impl Service {
         Some(restricted(unmet))
     }
 
-    /// Of a server that ends, or that starts and has enough requests waiting.
+    /// Returns a refusal if the server shuts down, or if it is starting and enough requests wait.
     async fn refusal(&self, content_type: &'static str) -> Option<Response> {
         let reason = if self.state.in_flight.is_closed() {
             self.state.engine.availability().count_refused_at_exit();
@@ -214,7 +214,7 @@ impl Service {
         &self,
         route: Route<'_>,
         method: &Method,
-        received: &mut Received<'_>,
+        received: &mut ReceivedRequest<'_>,
     ) -> Response {
         note_subject(route, &mut received.exchange);
         let (rules, error_type) = (route.rules(), route.early_error_type());
@@ -224,7 +224,7 @@ impl Service {
             return refusal;
         }
         if rules.category == ApiCategory::Health {
-            received.exchange.is_routine();
+            received.exchange.mark_routine();
         }
         if let Some(refusal) = self.restriction(rules.category, received.sender.head) {
             return refusal;
@@ -264,7 +264,7 @@ impl Service {
     }
 }
 
-/// What the request is about, as far as its path says it.
+/// Records the model of the request, as far as its path names it.
 fn note_subject(route: Route<'_>, exchange: &mut Exchange) {
     if let Some(subject) = exchange.asked() {
         match route {

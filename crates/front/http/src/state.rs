@@ -1,4 +1,4 @@
-//! What the handlers of requests share.
+//! The state that the handlers of requests share.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,32 +8,32 @@ use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight, Stream};
 use galatea_protocol::http::LastHeader;
 
 use crate::{
-    io::{Io, body_error::SizeLimit},
+    io::{ConnectionIo, body_error::SizeLimit},
     options::HttpOptions,
 };
 
 pub(crate) const PROTOCOL: &str = "http";
 
-/// One per server, for all connections.
+/// The state of a server, shared by all connections.
 pub(crate) struct ServerState {
     pub engine: Arc<Engine>,
     pub options: HttpOptions,
     pub in_flight: Arc<InFlight>,
-    /// Where there is one.
+    /// The console, if it is enabled.
     pub console: Option<Console>,
-    /// The media type that says where the JSON of a body ends, up to the number. `None`: a header says it.
+    /// The media type with the length of a body's JSON, up to the number. `None`: a header has the length.
     pub binary_media_type: Option<&'static str>,
-    /// Whether answers say it by that media type too.
+    /// Is `true` if answers use that media type too.
     pub answers_by_media_type: bool,
 }
 
-/// What the requests of one connection share. It has one at a time.
+/// The state that the requests of one connection share. It has one request at a time.
 pub(crate) struct Connection {
     pub client: Client,
-    /// What its requests count to, where there are limits of clients.
+    /// The account of its requests, if clients have limits.
     pub account: ConnectionAccount,
-    /// Locked for one step at a time, by the handler that reads a body or by the connection's loop: both run in one task.
-    pub io: Mutex<Io>,
+    /// Locked for one step at a time, by the handler that reads a body or by the connection's loop. Both run in one task.
+    pub io: Mutex<ConnectionIo>,
     /// For responses without an end of their own.
     pub closing: Closing,
     pub last_header: Mutex<LastHeader>,
@@ -49,7 +49,7 @@ impl ServerState {
         Arc::new(Connection {
             client,
             account: self.options.client_limits.connection(),
-            io: Mutex::new(Io::new(stream)),
+            io: Mutex::new(ConnectionIo::new(stream)),
             closing,
             last_header: Mutex::default(),
         })

@@ -1,48 +1,48 @@
-//! The body of a request, told apart from what is between its parts and behind it.
+//! The decoder of a request body, which separates the content from the framing around it.
 
 use crate::request_head::{Framing, MAX_HEAD, MAX_HEADERS};
 
-/// Most bytes of extensions, and of white space before them, in one body.
+/// The most bytes of extensions, and of white space before them, in one body.
 const MAX_EXTENSIONS: usize = 16 << 10;
-/// Most digits of one length, leading zeros among them: as many as the longest length has.
+/// The most digits of one length, leading zeros included: as many as the longest length has.
 const MAX_DIGITS: u32 = u64::BITS / 4;
 
-/// What is wrong with the frame of a body. Nothing behind it can be read.
+/// A fault in the framing of a body. Nothing after it can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyFault {
     /// A chunk does not begin with its length in hexadecimal digits.
     #[error("invalid chunk size")]
     Size,
-    /// A length that no chunk has, or of more digits than any needs.
+    /// A length that no chunk has, or one with more digits than any needs.
     #[error("invalid chunk size: overflow")]
     SizeOverflow,
-    /// An extension has a line end in it.
+    /// An extension contains a line end.
     #[error("invalid chunk extension contains newline")]
     ExtensionLine,
-    /// Extensions of too many bytes.
+    /// Too many bytes of extensions.
     #[error("chunk extensions over limit")]
     Extensions,
     /// A chunk is not followed by a line end.
     #[error("invalid chunk end")]
     ChunkEnd,
-    /// What follows the last chunk are no headers.
+    /// The lines after the last chunk are not headers.
     #[error("invalid chunk trailers")]
     Trailers,
-    /// Too many headers follow the last chunk, or too long ones.
+    /// Too many or too long headers follow the last chunk.
     #[error("chunk trailers over limit")]
     TrailersLimit,
 }
 
-/// What some bytes begin with.
+/// The parts at the beginning of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes that are not of the content.
+    /// Bytes that are not content.
     pub skipped: usize,
-    /// Bytes of the content behind them.
+    /// Bytes of content after them.
     pub data: usize,
 }
 
-/// Tells the content of one body from what is around it, however it is cut.
+/// Separates the content of one body from the framing, however the bytes are split.
 #[derive(Debug)]
 pub struct BodyDecoder(Kind);
 
@@ -55,9 +55,9 @@ enum Kind {
 #[derive(Debug, Default)]
 struct Chunked {
     state: State,
-    /// Of the chunk, or the part of its length that was read.
+    /// Bytes left of the chunk, or the part of its length that was read.
     left: u64,
-    /// Of the length that is being read.
+    /// Digits read of the current length.
     digits: u32,
     extensions: usize,
     chunks: u32,
@@ -84,7 +84,7 @@ enum State {
 }
 
 impl BodyDecoder {
-    /// Of a body that ends so.
+    /// Returns a decoder for a body with this framing.
     pub fn new(framing: Framing) -> Self {
         Self(match framing {
             Framing::Length(length) => Kind::Length(length),
@@ -92,7 +92,7 @@ impl BodyDecoder {
         })
     }
 
-    /// Whether all of it was seen.
+    /// Returns `true` once the whole body was read.
     pub fn is_finished(&self) -> bool {
         match &self.0 {
             Kind::Length(left) => *left == 0,
@@ -100,7 +100,7 @@ impl BodyDecoder {
         }
     }
 
-    /// How much is to come, where that is known.
+    /// Returns the number of bytes left, if known.
     pub fn left(&self) -> Option<u64> {
         match &self.0 {
             Kind::Length(left) => Some(*left),
@@ -108,14 +108,14 @@ impl BodyDecoder {
         }
     }
 
-    /// So many bytes of the content, of a length that was announced, are taken elsewhere.
+    /// Skips `count` bytes of content, of a known length, that were read elsewhere.
     pub fn skip(&mut self, count: usize) {
         if let Kind::Length(left) = &mut self.0 {
             *left = left.saturating_sub(count as u64);
         }
     }
 
-    /// How many chunks that hold something have begun.
+    /// Returns the number of non-empty chunks that have begun.
     pub fn chunks(&self) -> u32 {
         match &self.0 {
             Kind::Length(_) => 0,
@@ -123,8 +123,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Looks at what comes next: up to the end of a piece of the content, or to the end of `bytes`. What the step spans is
-    /// done with, and the rest is for the next one.
+    /// Reads the next bytes, up to the end of a piece of content or of `bytes`. The bytes of the step are consumed; the
+    /// rest belongs to the next step.
     ///
     /// # Errors
     /// When these are not the bytes of a body. There is no next step then.
@@ -165,7 +165,7 @@ impl Chunked {
         Ok(Step { skipped, data: 0 })
     }
 
-    /// The state after a byte that is none of the content.
+    /// Returns the state after a byte that is not content.
     fn after(&mut self, byte: u8) -> Result<State, BodyFault> {
         match (self.state, byte) {
             (State::Start | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -221,7 +221,7 @@ impl Chunked {
         }
     }
 
-    /// Headers may follow the last chunk. They are read to their end, must be headers, and mean nothing.
+    /// Reads the headers that may follow the last chunk. They must be headers, and are ignored.
     fn after_last_chunk(&mut self, byte: u8) -> Result<State, BodyFault> {
         if self.state == State::EndLf && byte != b'\n' {
             return Err(BodyFault::ChunkEnd);
@@ -243,7 +243,7 @@ impl Chunked {
                 self.trailer_lines += 1;
                 Ok(State::EndCr)
             }
-            // A line ends with both: what took the line feed alone for an end would read other trailers, or none.
+            // A line must end with both: a reader that takes the line feed alone for an end would see other trailers, or none.
             (State::TrailerLf, _) | (_, b'\n') => Err(BodyFault::Trailers),
             (_, b'\r') => Ok(State::TrailerLf),
             _ => Ok(State::Trailer),

@@ -1,50 +1,50 @@
-//! Heads of requests that are not taken.
+//! Errors of request heads.
 
 use http::StatusCode;
 
-/// Why a head is not taken. Nothing behind it can be read: the connection ends.
+/// The reason why a head is refused. Nothing after it can be read, so the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// What stands where the method is to be.
+    /// The method is invalid.
     #[error("invalid HTTP method parsed")]
     Method,
-    /// What is asked for is no URI.
+    /// The target is not a URI.
     #[error("invalid URI")]
     Target,
-    /// Neither HTTP/1.1 nor HTTP/1.0.
+    /// The version is neither HTTP/1.1 nor HTTP/1.0.
     #[error("invalid HTTP version parsed")]
     Version,
-    /// The client begins to speak HTTP/2.
+    /// The client sends the preface of HTTP/2.
     #[error("invalid HTTP version parsed (found HTTP2 preface)")]
     Http2,
-    /// A line that is no header, or has bytes that none may have.
+    /// A line is not a header, or has bytes that no header may have.
     #[error("invalid HTTP header parsed")]
     Header,
-    /// A line that ends with a line feed alone, which others may not take for an end.
+    /// A line ends with a line feed alone, which others may not accept as an end.
     #[error("invalid line end parsed")]
     LineEnd,
-    /// HTTP/1.1 wants one header that names the host, and no other form of it.
+    /// HTTP/1.1 requires exactly one header with a valid host.
     #[error("invalid host parsed")]
     Host,
-    /// A length that is no number, or two that differ.
+    /// The length is not a number, or two lengths differ.
     #[error("invalid content-length parsed")]
     ContentLength,
-    /// The body does not end with its last chunk, or is in chunks twice.
+    /// The body does not end with its last chunk, or is chunked twice.
     #[error("invalid transfer-encoding parsed")]
     TransferEncoding,
-    /// The chunks hold what is encoded in a way that is not known here.
+    /// The chunks contain a coding that is not supported.
     #[error("unknown transfer-encoding parsed")]
     UnknownCoding,
-    /// Before HTTP/1.1 there were no chunks.
+    /// HTTP/1.0 has no chunks.
     #[error("unexpected transfer-encoding parsed")]
     UnexpectedTransferEncoding,
-    /// Too long, or too many headers, or a length that no body has.
+    /// The head is too long, has too many headers, or a length that no body has.
     #[error("message head is too large")]
     TooLarge,
 }
 
 impl HeadError {
-    /// The status that it is answered with. `None`: the client would not understand any answer.
+    /// Returns the status of the answer; `None` if the client would not understand any answer.
     pub fn status(self) -> Option<StatusCode> {
         match self {
             Self::Http2 => None,

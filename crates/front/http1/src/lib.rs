@@ -1,10 +1,10 @@
-//! HTTP/1 without sockets: the heads of requests and responses, and where bodies end (RFC 9112).
+//! HTTP/1 without sockets: the heads of requests and responses, and the framing of bodies (RFC 9112).
 //!
-//! A head is read into memory that is used again for the next one, and written behind what waits to be sent: a request
-//! and its response need no allocation here.
+//! A head is read into memory that the next one reuses, and written after the bytes that wait to be sent. A request and
+//! its response need no allocation here.
 //!
-//! **Invariants.** What is read does not depend on how the network has cut it. Which bytes belong to which request is
-//! decided here alone, and a request that says it in two ways is refused, or is the last of its connection.
+//! **Invariants.** The result does not depend on how the network splits the bytes. Only this crate decides which bytes
+//! belong to which request. A request that states it in two ways is refused, or is the last of its connection.
 
 #![warn(missing_docs)]
 

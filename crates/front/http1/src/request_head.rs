@@ -6,36 +6,36 @@ use http::Method;
 
 use crate::{HeadError, request_target::Target};
 
-/// Longest head, in bytes.
+/// The longest head, in bytes.
 pub const MAX_HEAD: usize = 32 << 10;
-/// Most headers in a head.
+/// The most headers in a head.
 pub const MAX_HEADERS: usize = 100;
-/// Lengths above are not told apart from a body that never ends.
+/// Longer lengths are not distinguished from a body that never ends.
 const MAX_LENGTH: u64 = u64::MAX - 2;
-/// What a client of HTTP/2 begins with.
+/// The first bytes of an HTTP/2 client.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a request speaks.
+/// The HTTP version of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.0: no chunks, and a connection ends with its first response unless the client asks for more.
+    /// HTTP/1.0, without chunks. A connection ends with its first response unless the client asks for more.
     Http10,
     /// HTTP/1.1
     #[default]
     Http11,
 }
 
-/// Where the body of a request ends.
+/// The framing of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes; 0 where none was announced.
+    /// The body has this many bytes; 0 without an announced length.
     Length(u64),
-    /// With its last chunk.
+    /// The body ends with its last chunk.
     Chunked,
 }
 
 impl Framing {
-    /// The length of the body, where it is known before the body is read.
+    /// Returns the length of the body, if it is known before the body is read.
     pub fn length(self) -> Option<u64> {
         match self {
             Self::Length(length) => Some(length),
@@ -44,7 +44,7 @@ impl Framing {
     }
 }
 
-/// Where something stands in the text of a head, which is never longer than that.
+/// A range in the text of a head. A head is never longer than `u16` can express.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     start: u16,
@@ -57,12 +57,12 @@ struct Line {
     value: Span,
 }
 
-/// The head of a request. The names of headers are looked up whatever their case, and kept as they were sent.
+/// The head of a request. Header names match in any case, and are kept as they were sent.
 ///
-/// Its memory is used again for the next head that is [read](Self::read) into it.
+/// The next head that is [read](Self::read) into it reuses its memory.
 #[derive(Debug)]
 pub struct RequestHead {
-    /// As it came. A path that had to be cut out of a URI stands behind it, with its query.
+    /// The head as received. A path extracted from a URI is appended, with its query.
     text: Vec<u8>,
     lines: Vec<Line>,
     method: Method,
@@ -91,11 +91,11 @@ impl Default for RequestHead {
 }
 
 impl RequestHead {
-    /// Reads the head that `bytes` begin with, and returns its length; `None` while it is not complete. `seen`: how many of
-    /// the bytes were there already when it was last not complete.
+    /// Reads the head at the beginning of `bytes` and returns its length, or `None` while it is incomplete. `seen` is
+    /// the number of bytes that were there at the last incomplete attempt.
     ///
     /// # Errors
-    /// When it is no head, or one that is not taken. What is in here then is not to be used.
+    /// When it is not a head, or is refused. The contents are not to be used then.
     pub fn read(&mut self, bytes: &[u8], seen: usize) -> Result<Option<usize>, HeadError> {
         let length = match seen == 0 || may_be_complete(bytes, seen) {
             true => self.parse(bytes)?,
@@ -160,7 +160,7 @@ impl RequestHead {
         head: &[u8],
         headers: &[httparse::Header<'_>],
     ) -> Result<(), HeadError> {
-        let mut meaning = Meaning::new(self.version);
+        let mut meaning = HeaderMeaning::new(self.version);
         self.lines.clear();
         for header in headers {
             let line = Line {
@@ -179,61 +179,61 @@ impl RequestHead {
         if self.version == Version::Http11 && !meaning.has_host {
             return Err(HeadError::Host);
         }
-        // Two lengths of one body: what follows may be meant otherwise, so nothing does.
+        // A body with two lengths is the last of its connection, because the client may mean the next bytes otherwise.
         self.keeps_alive = meaning.keeps_alive && !(meaning.is_encoded && meaning.has_length);
         self.expects_continue = meaning.expects_continue && self.version == Version::Http11;
         Ok(())
     }
 
-    /// `GET`, `POST` or any other.
+    /// Returns the method.
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// As it was sent, without the query.
+    /// Returns the path as it was sent, without the query.
     pub fn path(&self) -> &str {
         text_of(&self.text, self.path)
     }
 
-    /// What follows the question mark.
+    /// Returns the part after the question mark.
     pub fn query(&self) -> Option<&str> {
         self.query.map(|query| text_of(&self.text, query))
     }
 
-    /// What the client speaks.
+    /// Returns the HTTP version of the request.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Where the body ends.
+    /// Returns the framing of the body.
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Whether the client wants to send another request on the connection.
+    /// Returns `true` if the client wants to send another request on the connection.
     pub fn keeps_alive(&self) -> bool {
         self.keeps_alive
     }
 
-    /// Whether the client waits for `100 Continue` before it sends the body.
+    /// Returns `true` if the client waits for `100 Continue` before it sends the body.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue
     }
 
-    /// The value of the first header of this name.
+    /// Returns the value of the first header with this name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         let is_wanted = |line: &&Line| is_named(bytes_of(&self.text, line.name), name);
         self.lines.iter().find(is_wanted).map(|line| bytes_of(&self.text, line.value))
     }
 
-    /// The values of all headers of this name.
+    /// Returns the values of all headers with this name.
     pub fn get_all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
         let named =
             self.lines.iter().filter(move |line| is_named(bytes_of(&self.text, line.name), name));
         named.map(|line| bytes_of(&self.text, line.value))
     }
 
-    /// Names, as they were sent, and values of all headers in their order.
+    /// Returns the names, as they were sent, and the values of all headers in their order.
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let text = &self.text;
         self.lines.iter().map(|line| (text_of(text, line.name), bytes_of(text, line.value)))
@@ -242,28 +242,28 @@ impl RequestHead {
 
 const CONTENT_LENGTH: &str = "content-length";
 
-/// What the headers say about the body and the connection.
+/// The statements of the headers about the body and the connection.
 #[derive(Default)]
-struct Meaning {
+struct HeaderMeaning {
     version: Version,
     has_host: bool,
     has_length: bool,
     length: Option<u64>,
     is_encoded: bool,
     is_chunked: bool,
-    /// Another coding lies in the chunks.
+    /// The chunks contain another coding.
     has_unknown_coding: bool,
     asks_to_close: bool,
     keeps_alive: bool,
     expects_continue: bool,
 }
 
-impl Meaning {
+impl HeaderMeaning {
     fn new(version: Version) -> Self {
         Self { version, keeps_alive: version == Version::Http11, ..Self::default() }
     }
 
-    /// Looks at the next header. `false`: it says again what is known.
+    /// Reads the next header. Returns `false` if it repeats a known length, or states one for an encoded body.
     fn learn(&mut self, name: &str, value: &[u8]) -> Result<bool, HeadError> {
         match name.len() {
             4 if name.eq_ignore_ascii_case("host") => {
@@ -288,7 +288,7 @@ impl Meaning {
         Ok(true)
     }
 
-    /// The codings of the body in their order, which lines may share: chunks come once and last.
+    /// Reads the codings of the body in their order, from one header or several. Chunks come once and last.
     fn learn_codings(&mut self, value: &[u8]) -> Result<(), HeadError> {
         self.is_encoded = true;
         let text = visible_text(value).ok_or(HeadError::TransferEncoding)?;
@@ -321,7 +321,7 @@ impl Meaning {
         }
     }
 
-    /// Once one of them asks to close, no other undoes it.
+    /// No later header undoes a request to close.
     fn learn_connection(&mut self, value: &[u8]) {
         self.asks_to_close |= has_token(value, "close");
         self.keeps_alive =
@@ -338,7 +338,7 @@ impl Meaning {
     }
 }
 
-/// A host as it stands in a URI, with a port or without; empty where the target has none.
+/// Returns `true` for a host as in a URI, with or without a port; empty if the target has none.
 fn is_host(value: &[u8]) -> bool {
     let is_address = value.starts_with(b"[");
     let end = match is_address {
@@ -360,7 +360,7 @@ fn is_host(value: &[u8]) -> bool {
     host.iter().all(is_of_host) && is_port
 }
 
-/// Whether each line of a head ends with both bytes of a line end.
+/// Checks that each line of a head ends with both bytes of a line end.
 fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     let has_both = |at: usize| at.checked_sub(1).and_then(|at| head.get(at)) == Some(&b'\r');
     match memchr::memchr_iter(b'\n', head).all(has_both) {
@@ -374,21 +374,21 @@ fn has_token(value: &[u8], token: &str) -> bool {
         .is_some_and(|text| text.split(',').any(|one| one.trim().eq_ignore_ascii_case(token)))
 }
 
-/// Digits alone: no sign, no list.
+/// Parses digits alone: no sign, no list.
 fn digits(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// A value of visible ASCII, spaces and tabs; `None` where there is anything else in it.
+/// Returns a value of visible ASCII, spaces and tabs; `None` if it has any other byte.
 pub fn visible_text(value: &[u8]) -> Option<&str> {
     let is_visible = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t');
     value.iter().all(is_visible).then(|| std::str::from_utf8(value).ok()).flatten()
 }
 
-/// Whether the end of a head may have come with what follows the first `seen` bytes: a slow client does not have the whole
-/// parsed anew with each byte.
+/// Returns `true` if the bytes after the first `seen` ones may contain the end of the head. A slow client must not
+/// cause a full parse with each byte.
 fn may_be_complete(bytes: &[u8], seen: usize) -> bool {
     let new = bytes.get(seen.saturating_sub(3)..).unwrap_or_default();
     memchr::memchr_iter(b'\n', new).any(|at| {
@@ -401,7 +401,7 @@ fn is_named(name: &[u8], wanted: &str) -> bool {
     name.len() == wanted.len() && name.eq_ignore_ascii_case(wanted.as_bytes())
 }
 
-/// Where a part of the head stands in it.
+/// Returns the range of a part of the head.
 fn span_in(head: &[u8], part: &[u8]) -> Result<Span, HeadError> {
     let start = part.as_ptr().addr().wrapping_sub(head.as_ptr().addr());
     span(start, start.wrapping_add(part.len()))
@@ -410,7 +410,7 @@ fn span_in(head: &[u8], part: &[u8]) -> Result<Span, HeadError> {
 fn span(start: usize, end: usize) -> Result<Span, HeadError> {
     match (u16::try_from(start), u16::try_from(end)) {
         (Ok(start), Ok(end)) => Ok(Span { start, end }),
-        // An empty value may be told by any empty text.
+        // An empty value may be represented by any empty text.
         _ if start == end => Ok(Span::default()),
         _ => Err(HeadError::TooLarge),
     }
@@ -420,7 +420,7 @@ fn bytes_of(text: &[u8], span: Span) -> &[u8] {
     text.get(usize::from(span.start)..usize::from(span.end)).unwrap_or_default()
 }
 
-/// The parser has seen that it is text.
+/// The parser has checked that it is text.
 fn text_of(text: &[u8], span: Span) -> &str {
     std::str::from_utf8(bytes_of(text, span)).unwrap_or_default()
 }

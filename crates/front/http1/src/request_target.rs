@@ -1,21 +1,21 @@
-//! What a request asks for: the second word of its first line.
+//! The target of a request: the second word of its first line.
 
 use http::Uri;
 
 use crate::HeadError;
 
 pub(crate) enum Target {
-    /// The path is the first so many bytes, and the query what follows the question mark behind it.
+    /// The path is a prefix; the query follows the question mark after it.
     Plain {
-        /// Bytes of the path.
+        /// The length of the path in bytes.
         path: usize,
     },
-    /// In any of the other forms, or with a fragment.
+    /// Any of the other forms, or one with a fragment.
     Other(Uri),
 }
 
 impl Target {
-    /// Of the text between the spaces.
+    /// Parses the text between the spaces.
     pub fn parse(text: &str) -> Result<Self, HeadError> {
         let bytes = text.as_bytes();
         if bytes.first() == Some(&b'/') && bytes.iter().all(|byte| PLAIN[usize::from(*byte)]) {
@@ -25,7 +25,7 @@ impl Target {
     }
 }
 
-/// Bytes that mean nothing else anywhere in a path or query, by RFC 3986.
+/// Bytes without a special meaning anywhere in a path or query, by RFC 3986.
 const PLAIN: [bool; 256] = {
     let mut table = [false; 256];
     let marks = b"-._~!$&'()*+,;=:@/?%";

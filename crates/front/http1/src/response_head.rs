@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use crate::Version;
 
-/// Names of headers of responses, as they are written.
+/// Names of response headers, as they are written.
 #[allow(missing_docs)]
 pub mod names {
     pub const ACCEPT_ENCODING: &str = "Accept-Encoding";
@@ -21,7 +21,7 @@ pub mod names {
     pub const WWW_AUTHENTICATE: &str = "Www-Authenticate";
 }
 
-/// The end of a body in chunks.
+/// The end of a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// The value of a header.
@@ -51,38 +51,38 @@ impl From<u64> for HeaderValue {
     }
 }
 
-/// A header of a response. Its name is written as it stands here, so each is spelled the same everywhere.
+/// A response header. Its name is written exactly as it is here, so each is spelled the same everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// With capitals, e.g. `Content-Type`.
+    /// The name with capitals, e.g. `Content-Type`.
     pub name: &'static str,
-    /// Without line ends.
+    /// The value without line ends.
     pub value: HeaderValue,
 }
 
 /// Status and headers of a response, in the order in which they are written.
 #[derive(Clone, Debug)]
 pub struct ResponseHead {
-    /// What became of the request.
+    /// The status of the response.
     pub status: StatusCode,
     headers: SmallVec<[Header; 4]>,
 }
 
-/// How the body of a response is written.
+/// The form in which the body of a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Not at all: there is none, or the head alone was asked for.
+    /// No body: there is none, or the client asked for the head alone.
     Nothing,
-    /// As it is; the head has its length.
+    /// The plain body; the head has its length.
     Plain,
     /// In chunks.
     Chunked,
-    /// As it is, and the connection ends with it.
+    /// The plain body; the connection ends with it.
     UntilClose,
 }
 
 impl Encoding {
-    /// Of a response with a body of this length, if it is known.
+    /// Returns the form for a response with a body of this length, if it is known.
     pub fn of(version: Version, method: &Method, status: StatusCode, length: Option<u64>) -> Self {
         if *method == Method::HEAD || is_without_body(status) || length == Some(0) {
             return Self::Nothing;
@@ -100,17 +100,17 @@ fn is_without_body(status: StatusCode) -> bool {
 }
 
 impl ResponseHead {
-    /// Without headers.
+    /// Returns a head without headers.
     pub fn new(status: StatusCode) -> Self {
         Self { status, headers: SmallVec::new() }
     }
 
-    /// The value of the first header of this name.
+    /// Returns the value of the first header with this name.
     pub fn get(&self, name: &str) -> Option<&HeaderValue> {
         self.headers.iter().find(|header| header.name == name).map(|header| &header.value)
     }
 
-    /// Gives the header this value, where it stands if it is there.
+    /// Sets the header to this value, at its old position if it exists.
     pub fn set(&mut self, name: &'static str, value: impl Into<HeaderValue>) {
         match self.headers.iter_mut().find(|header| header.name == name) {
             Some(header) => header.value = value.into(),
@@ -118,18 +118,18 @@ impl ResponseHead {
         }
     }
 
-    /// Adds a header, beside others of its name.
+    /// Adds a header after others with the same name.
     pub fn add(&mut self, name: &'static str, value: impl Into<HeaderValue>) {
         self.headers.push(Header { name, value: value.into() });
     }
 
-    /// Takes the header out.
+    /// Removes the header.
     pub fn remove(&mut self, name: &str) -> Option<HeaderValue> {
         let at = self.headers.iter().position(|header| header.name == name)?;
         Some(self.headers.remove(at).value)
     }
 
-    /// Writes the head of the response to a request with this method, whose body is of `length`, if that is known.
+    /// Writes the head of the response to a request with this method, with a body of `length` bytes if that is known.
     pub fn write(
         &self,
         version: Version,

@@ -1,5 +1,5 @@
-//! How a client wants the outputs of its request returned: decided while the request is read, used when the answer
-//! is written. The same for both protocols.
+//! The form in which a client wants the outputs of its request. It is decided when the request is read and used when
+//! the response is written, for both protocols.
 
 use std::{borrow::Cow, num::NonZero, sync::Arc};
 
@@ -7,31 +7,31 @@ use galatea_types::{InferResponse, OutputAllocator, RegionSpan, Result, Tensor};
 
 use crate::classification::classify;
 
-/// Bytes of text that a byte of a tensor becomes, about.
+/// The approximate bytes of text for each byte of a tensor.
 const TEXT_GROWTH: usize = 3;
-/// Bytes that one class takes while it is ranked and written, about.
+/// The approximate memory of a class in bytes while it is ranked and written.
 const CLASS_SIZE: usize = 64;
 
-/// How one output is returned.
+/// The form of one output.
 #[derive(Clone, Debug, Default)]
 pub enum AnswerForm {
     /// In the JSON of an HTTP response. No gRPC response has this form.
     #[default]
     Inline,
-    /// As the bytes of the tensor: behind the JSON of an HTTP response, raw in a gRPC message.
+    /// As the bytes of the tensor: after the JSON of an HTTP response, raw in a gRPC message.
     Binary,
-    /// As the best classes in place of the values, which are then a BYTES tensor themselves.
+    /// As the best classes in place of the values. They are a BYTES tensor themselves.
     Classes {
-        /// How many classes per row at most.
+        /// The most classes per row.
         count: NonZero<u32>,
-        /// Whether that tensor goes as its bytes, else inline.
+        /// Is `true` if that tensor is sent as its bytes, otherwise inline.
         is_binary: bool,
     },
     /// Written to shared memory. The message has name, type and shape only.
     Region(RegionSpan),
 }
 
-/// Where the data of an output stands.
+/// The place of an output's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
     Inline,
@@ -53,8 +53,8 @@ impl AnswerForm {
         }
     }
 
-    /// The tensor that is returned for the output `tensor`, in host memory: itself, its classes, or, written to its region,
-    /// one without data. `label` gives the text of a class, if it has one.
+    /// Returns the tensor for the output `tensor`, in host memory: itself, its classes, or one without data if it was
+    /// written to its region. `label` returns the text of a class, if it has one.
     pub(crate) fn apply<'a, 't>(
         &self,
         tensor: &'t Tensor,
@@ -76,14 +76,14 @@ impl AnswerForm {
     }
 }
 
-/// The forms of all outputs of a request, and what else its answer depends on.
+/// The forms of all outputs of a request, and the other choices for its answer.
 #[derive(Clone, Debug)]
 pub struct AnswerPlan {
     pub(crate) is_batched: bool,
     pub(crate) wants_empty_final: bool,
-    /// Of outputs that `outputs` does not have.
+    /// The form of outputs that are not in `outputs`.
     pub(crate) default_form: AnswerForm,
-    /// Shared by the requests of a connection that are alike.
+    /// Shared by similar requests of a connection.
     pub(crate) outputs: Arc<[PlannedOutput]>,
 }
 
@@ -94,29 +94,29 @@ pub(crate) struct PlannedOutput {
 }
 
 impl AnswerPlan {
-    /// All outputs in `default_form`. With `is_batched` their first dimension is the batch.
+    /// Returns a plan with all outputs in `default_form`. With `is_batched` their first dimension is the batch.
     pub(crate) fn new(default_form: AnswerForm, is_batched: bool) -> Self {
         Self { is_batched, wants_empty_final: false, default_form, outputs: Arc::default() }
     }
 
-    /// Whether the client asked for an empty response where a decoupled model ends without one.
+    /// Returns `true` if the client asked for an empty response when a decoupled model ends without one.
     pub fn wants_empty_final(&self) -> bool {
         self.wants_empty_final
     }
 
-    /// How an output is returned.
+    /// Returns the form of an output.
     pub fn form_of(&self, output: &str) -> &AnswerForm {
         let planned = self.outputs.iter().find(|planned| &*planned.name == output);
         planned.map_or(&self.default_form, |planned| &planned.form)
     }
 
-    /// How many bytes of the outputs have to be read to write the response: those that do not go as they are.
+    /// Returns the bytes of the outputs that writing the response reads: those of outputs that are not sent as they are.
     pub fn bytes_to_render(&self, response: &InferResponse) -> usize {
         let is_read = |output: &&Tensor| !matches!(self.form_of(&output.name), AnswerForm::Binary);
         response.outputs.iter().filter(is_read).map(|output| output.data.len()).sum()
     }
 
-    /// About how many bytes writing the response takes, besides its outputs: texts of numbers and of classes.
+    /// Returns the approximate memory for writing the response besides its outputs: texts of numbers and of classes.
     pub fn bytes_of_texts(&self, response: &InferResponse) -> usize {
         let of_output = |output: &Tensor| match self.form_of(&output.name) {
             AnswerForm::Binary | AnswerForm::Region(_) => 0,
@@ -132,7 +132,7 @@ impl AnswerPlan {
         response.outputs.iter().map(of_output).fold(0, usize::saturating_add)
     }
 
-    /// Whether some output may come as its bytes.
+    /// Returns `true` if any output may be sent as its bytes.
     pub(crate) fn has_binary(&self) -> bool {
         let is_binary = |form: &AnswerForm| form.placement() == Placement::Binary;
         is_binary(&self.default_form) || self.outputs.iter().any(|planned| is_binary(&planned.form))

@@ -6,16 +6,16 @@ use galatea_types::{AlignedBlock, DataType, Result, Shape, Tensor, byte_strings}
 
 use crate::encode_error::EncodeError;
 
-/// Elements of an output that is ranked, as in Triton 2.73.
+/// The most elements of an output that is ranked, as in Triton 2.73.
 const MOST_ELEMENTS: usize = 1_000_000;
 
-/// The `k` highest elements of `tensor` as a BYTES tensor of the same name: `value:index[:label]`, best
-/// first, equal values in the order of their index.
+/// Returns the `k` highest elements of `tensor` as a BYTES tensor with the same name: `value:index[:label]`, best
+/// first. Equal values keep the order of their index.
 ///
 /// With `is_batched` the first dimension is the batch and each row is ranked by itself, so the shape is
-/// `[batch, min(k, row elements)]`; else all elements are ranked together, shape `[min(k, elements)]`.
-/// `label` gives the text of a class, if it has one. Fails for data types without an order Triton knows
-/// (BOOL, FP16, BF16, BYTES), for data that does not fill the shape, and for more than a million elements.
+/// `[batch, min(k, row elements)]`. Otherwise all elements are ranked together, with the shape `[min(k, elements)]`.
+/// `label` returns the text of a class, if it has one. Fails for data types that Triton cannot order (BOOL, FP16, BF16,
+/// BYTES), data that does not fill the shape, and more than a million elements.
 ///
 /// Takes one pass over the data and, besides the texts, memory for `2 * k` indices.
 pub fn classify<'a>(
@@ -47,16 +47,16 @@ pub fn classify<'a>(
     Ok(Tensor::new(tensor.name.clone(), DataType::Bytes, shape, classes.texts.freeze()))
 }
 
-/// What is written of an output, and the memory that ranking it takes.
+/// The written classes of an output, and the memory for ranking it.
 struct Classes {
-    /// Of a row.
+    /// Classes of a row.
     kept: usize,
     texts: AlignedBlock,
     best: Vec<usize>,
     text: Vec<u8>,
 }
 
-/// Bytes of the text of a class without a label, about.
+/// The approximate bytes of the text of a class without a label.
 const TEXT_SIZE: usize = 24;
 
 impl Classes {
@@ -90,7 +90,7 @@ impl Classes {
     }
 }
 
-/// Integers are kept exact and print without decimals, as in Triton.
+/// A score. Integers are kept exact and print without decimals, as in Triton.
 #[derive(Clone, Copy)]
 enum Score {
     Integer(i128),
@@ -98,7 +98,7 @@ enum Score {
 }
 
 impl Score {
-    /// Highest first; not-a-number last.
+    /// Orders the highest first and not-a-number last.
     fn descending(self, other: Self) -> Ordering {
         match (self, other) {
             (Score::Integer(a), Score::Integer(b)) => b.cmp(&a),
@@ -137,7 +137,7 @@ impl Scores<'_> {
         self.data.len() / self.element_size
     }
 
-    /// Of an element that there is; the lowest of others.
+    /// Returns the score of an element. An index outside the data has the lowest.
     fn get(&self, index: usize) -> Score {
         let start = index * self.element_size;
         let bytes = self.data.get(start..start + self.element_size);
@@ -156,14 +156,14 @@ impl Row<'_> {
         self.scores.get(self.start + index)
     }
 
-    /// Makes `best` the indices of the `count` highest scores, best first.
+    /// Sets `best` to the indices of the `count` highest scores, best first.
     fn rank(&self, count: usize, best: &mut Vec<usize>) {
         let by_rank =
             |&a: &usize, &b: &usize| self.score(a).descending(self.score(b)).then(a.cmp(&b));
         best.clear();
         let Some(last) = count.checked_sub(1) else { return };
-        // Twice as many are gathered, then the better half kept: together that takes a few steps per element. From then
-        // on what is not better than the worst of those is passed over.
+        // It gathers twice as many and keeps the better half, which takes a few steps per element in all. From then on
+        // it skips any score that is not better than the worst of those.
         let mut worst = None;
         for index in 0..self.len {
             if worst.is_some_and(|worst| by_rank(&worst, &index).is_lt()) {
@@ -207,7 +207,7 @@ fn scores_of(tensor: &Tensor) -> Result<Scores<'_>> {
     Err(EncodeError::ShapeMismatch { output, elements, shape }.into())
 }
 
-/// The bytes of one element, which there are as many of as its type has.
+/// Returns the bytes of one element, whose length is that of its type.
 fn element<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.first_chunk().copied().unwrap_or([0; N])
 }

@@ -1,4 +1,4 @@
-//! Why an output cannot be returned in the form that was asked for.
+//! The reason why an output cannot be returned in the requested form.
 
 use std::{collections::TryReserveError, sync::Arc};
 

@@ -1,6 +1,6 @@
-//! Pure translation between the wire forms and the vocabulary: KServe v2 JSON, binary tensors, gRPC messages.
+//! Translates between the wire formats (KServe v2 JSON, binary tensors, gRPC messages) and the types of requests and responses.
 //!
-//! No sockets, no engine: every function here can be called from a test with bytes in and bytes out.
+//! There are no sockets and no engine here: a test can call every function with bytes and check the bytes that it returns.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! The messages that describe the server, its models and what they did, for both protocols: gRPC sends them as they are,
-//! and HTTP as JSON.
+//! The messages about the server, its models and their statistics, for both protocols: gRPC sends them as they are, and
+//! HTTP as JSON.
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_proto::inference::{
@@ -10,7 +10,7 @@ use galatea_proto::inference::{
 use galatea_telemetry::{DurationCount, ResponseStatistics, StatisticsSnapshot};
 use galatea_types::product;
 
-/// Name, version and extensions of the server, and behind them what Triton does not have: which program it is.
+/// Returns the name, version and extensions of the server, followed by the name of the program, which Triton does not send.
 pub fn server_metadata(name: &str, version: &str, extensions: &[&str]) -> ServerMetadataResponse {
     ServerMetadataResponse {
         name: name.to_owned(),
@@ -20,7 +20,7 @@ pub fn server_metadata(name: &str, version: &str, extensions: &[&str]) -> Server
     }
 }
 
-/// What a model takes and returns. `versions` are those that are ready, as numbers.
+/// Returns the inputs and outputs of a model. `versions` are the ready versions.
 pub fn model_metadata(config: &ModelConfig, versions: &[i64]) -> ModelMetadataResponse {
     let tensors = |specs: &[TensorSpec]| -> Vec<TensorMetadata> {
         specs.iter().map(|spec| tensor_metadata(spec, config.has_batching())).collect()
@@ -35,7 +35,7 @@ pub fn model_metadata(config: &ModelConfig, versions: &[i64]) -> ModelMetadataRe
     }
 }
 
-/// Clients see the batch dimension, as one of any size.
+/// Clients see the batch dimension, with any size.
 fn tensor_metadata(spec: &TensorSpec, has_batching: bool) -> TensorMetadata {
     let shape = if has_batching { spec.dims.with_leading(-1) } else { spec.dims.clone() };
     TensorMetadata {
@@ -45,7 +45,7 @@ fn tensor_metadata(spec: &TensorSpec, has_batching: bool) -> TensorMetadata {
     }
 }
 
-/// One row of the repository index. A model that was never loaded has only its name.
+/// Returns one row of the repository index. A model that was never loaded has only its name.
 pub fn index_row(
     name: String,
     version: Option<i64>,
@@ -56,8 +56,8 @@ pub fn index_row(
     ModelIndex { name, version, state: state.unwrap_or_default().to_owned(), reason }
 }
 
-/// The figures of a version. Durations are in nanoseconds, the time of the last inference in milliseconds since 1970.
-/// Every field is there, also those that count nothing: clients read them without asking.
+/// Returns the statistics of a version. Durations are in nanoseconds; the last inference is in milliseconds since 1970.
+/// Every field is present, even at zero, because clients read them without a check.
 pub fn model_statistics(name: String, version: i64, s: &StatisticsSnapshot) -> ModelStatistics {
     let infer = InferStatistics {
         success: duration(s.success),
@@ -75,7 +75,7 @@ pub fn model_statistics(name: String, version: i64, s: &StatisticsSnapshot) -> M
         compute_infer: duration(s.compute_infer),
         compute_output: duration(s.compute_output),
     });
-    // By the place of the response among those to one request; "10" comes before "2", as in Triton.
+    // By the index of the response among those to one request; "10" comes before "2", as in Triton.
     let responses = s.responses.iter().enumerate();
     ModelStatistics {
         name,

@@ -1,4 +1,4 @@
-//! The version of a model as clients write it.
+//! The version of a model in a request.
 
 use galatea_types::{Error, Result};
 
@@ -19,11 +19,10 @@ impl From<InvalidVersion> for Error {
     }
 }
 
-/// The version a client names in a path or message; empty asks for the highest one (`None`).
+/// Parses the version in a path or message; an empty one asks for the highest version (`None`).
 ///
-/// As lenient as Triton, which reads the leading integer and ignores what follows: ` 1`, `+1`, `01` and
-/// `1x` all mean version 1. Errors have
-/// Triton's texts.
+/// It accepts what Triton accepts, which reads the leading integer and ignores the rest: ` 1`, `+1`, `01` and `1x` all
+/// mean version 1. Errors have Triton's texts.
 pub fn parse_model_version(text: &str) -> Result<Option<i64>> {
     if text.is_empty() {
         return Ok(None);
@@ -39,7 +38,7 @@ fn leading_integer(text: &str) -> Option<i64> {
     let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     let sign = usize::from(text.starts_with(['+', '-']));
     let digits = text.bytes().skip(sign).take_while(u8::is_ascii_digit).count();
-    // `from_str` takes the sign too, and refuses a lone sign and whatever does not fit.
+    // `from_str` accepts the sign, and refuses a lone sign and numbers that do not fit.
     text.get(..sign + digits)?.parse().ok()
 }
 

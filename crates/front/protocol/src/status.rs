@@ -1,8 +1,8 @@
-//! Which status an error has on the wire.
+//! The status of each error in HTTP and gRPC.
 
 use galatea_types::Code;
 
-/// HTTP status of an error code.
+/// Returns the HTTP status of an error code.
 pub fn http_status(code: Code) -> u16 {
     match code {
         Code::Internal => 500,
@@ -13,7 +13,7 @@ pub fn http_status(code: Code) -> u16 {
     }
 }
 
-/// gRPC status of an error code, by its number in the gRPC specification.
+/// Returns the gRPC status of an error code, by its number in the gRPC specification.
 pub fn grpc_code(code: Code) -> i32 {
     match code {
         Code::Cancelled => 1,

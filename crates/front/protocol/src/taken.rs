@@ -1,8 +1,8 @@
-//! What a model takes, said behind the sentences about requests that it does not take.
+//! The description of a model's inputs, added to errors about requests that the model does not accept.
 
 use galatea_config::{ModelConfig, names_of};
 
-/// Of the input of this name, or which inputs there are.
+/// Describes the input with this name, or lists the inputs that exist.
 pub(crate) fn taken_as(input: Option<&str>, model: &ModelConfig) -> String {
     let known = input.and_then(|name| model.input(name));
     let Some(spec) = known else {

@@ -13,8 +13,8 @@ use std::{
 };
 
 use galatea_client::{
-    Compression, Connector, InferMark, InferTemplate, InputData, InputTensor, Keep, PreparedInfer,
-    Protocol, RequestedOutput, SequenceMark, Target, TensorFormat,
+    Compression, Connector, InferMark, InferTemplate, InputData, InputTensor, KeepResponse,
+    PreparedInfer, Protocol, RequestedOutput, SequenceMark, Target, TensorFormat,
 };
 use galatea_types::{Error, Result};
 use tokio::{runtime, task::LocalSet};
@@ -54,9 +54,9 @@ async fn measure(target: Target, model: String, duration: Duration) -> Result<()
     let marked =
         InferMark { id: Some(1), sequence: Some(SequenceMark { id: 7, start: true, end: true }) };
     for (what, mark, keep) in [
-        ("plain", InferMark::default(), Keep::Nothing),
-        ("marked", marked, Keep::Nothing),
-        ("outputs", InferMark::default(), Keep::Outputs),
+        ("plain", InferMark::default(), KeepResponse::Nothing),
+        ("marked", marked, KeepResponse::Nothing),
+        ("outputs", InferMark::default(), KeepResponse::Outputs),
     ] {
         for concurrency in [1, 16] {
             let before = cpu_time()?;

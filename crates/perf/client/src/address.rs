@@ -2,64 +2,64 @@
 
 use crate::Protocol;
 
-/// Why a text is no server's address, and what is expected instead.
+/// The reason why a text is not a server address, and the expected form.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// A path of a socket.
+    /// It is the path of a socket.
     #[error("Unix sockets are not supported, expected host:port")]
     UnixSocket,
-    /// Digits alone.
+    /// It has only digits.
     #[error("that is a port without a host, expected localhost:{0}")]
     OnlyPort(String),
-    /// A comma.
+    /// It has a comma.
     #[error("it must name one server")]
     Several,
-    /// An `@`.
+    /// It has an `@`.
     #[error("it must hold no user name; a header (-H) can carry credentials")]
     UserName,
-    /// gRPC's scheme over HTTP.
+    /// It has the scheme of gRPC, with HTTP.
     #[error("'{0}://' needs the option -i grpc")]
     NeedsGrpc(String),
-    /// A scheme with TLS over gRPC.
+    /// It has a scheme with TLS, with gRPC.
     #[error("with -i grpc it is host:port alone; --ssl-grpc-use-ssl true switches TLS on")]
     GrpcOverTls,
-    /// HTTP's scheme over gRPC.
+    /// It has the scheme of HTTP, with gRPC.
     #[error(
         "with -i grpc it is host:port alone, and the port is the one for gRPC (8001 by default)"
     )]
     GrpcWithHttp,
-    /// A scheme that is none of the protocol's.
+    /// The protocol does not have this scheme.
     #[error("unknown scheme '{scheme}', expected {}", match protocol {
         Protocol::Http => "http or https",
         Protocol::Grpc => "host:port alone",
     })]
     UnknownScheme {
-        /// As typed.
+        /// The scheme as typed.
         scheme: String,
-        /// The protocol that was asked for.
+        /// The requested protocol.
         protocol: Protocol,
     },
-    /// A path over gRPC.
+    /// It has a path, with gRPC.
     #[error("gRPC has no path, '{0}' must go")]
     PathInGrpc(String),
-    /// A path that cannot be part of one of ours.
+    /// Its path cannot be the start of the client's paths.
     #[error("the path must hold no query and no blanks")]
     Path,
-    /// More than one colon.
+    /// It has more than one colon.
     #[error("an IPv6 address must stand in brackets, as in [::1]:8000")]
     NoBrackets,
-    /// No host, or none that could be one.
+    /// It has no host, or an impossible one.
     #[error("expected host:port, for example localhost:{port}, or [::1]:{port}", port = .0.default_port())]
     NoHost(Protocol),
-    /// No port behind the colon.
+    /// The colon is not followed by a port.
     #[error(
         "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
         protocol.name(), protocol.default_port()
     )]
     Port {
-        /// As typed.
+        /// The port as typed.
         text: String,
-        /// The protocol that was asked for.
+        /// The requested protocol.
         protocol: Protocol,
     },
 }
@@ -69,18 +69,18 @@ pub enum AddressError {
 pub struct Address<'a> {
     /// Name or address, IPv6 without brackets.
     pub host: &'a str,
-    /// `None`: the protocol's default.
+    /// The port; `None`: the protocol's default.
     pub port: Option<u16>,
-    /// What stands before `/v2`: empty, or `/prefix` without a slash at its end.
+    /// The path before `/v2`: empty, or `/prefix` without a slash at its end.
     pub path: &'a str,
 }
 
 impl<'a> Address<'a> {
-    /// `host`, `host:port`, `[v6]:port`, each with a scheme of the protocol before (`http://`, `https://`, `grpc://`)
-    /// and, for HTTP, a path behind.
+    /// Reads `host`, `host:port` or `[v6]:port`. A scheme of the protocol (`http://`, `https://`, `grpc://`) may precede it,
+    /// and over HTTP a path may follow.
     ///
     /// # Errors
-    /// What is no such address, with what is expected.
+    /// If the text is not such an address; the error has the expected form.
     pub fn read(url: &'a str, protocol: Protocol) -> Result<Self, AddressError> {
         if url.starts_with(['/', '.']) || url.starts_with("unix:") {
             return Err(AddressError::UnixSocket);
@@ -134,7 +134,7 @@ fn check_path(path: &str, protocol: Protocol) -> Result<(), AddressError> {
     }
 }
 
-/// Host, and the text behind its colon.
+/// Splits into the host and the text after its colon.
 fn split_authority(
     authority: &str,
     protocol: Protocol,
@@ -161,7 +161,7 @@ fn split_authority(
 }
 
 fn read_port(text: &str, protocol: Protocol) -> Result<u16, AddressError> {
-    // A sign would be read as part of the number.
+    // `parse` would accept a sign.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(port @ 1..) if is_number => Ok(port),

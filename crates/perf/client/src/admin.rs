@@ -1,4 +1,4 @@
-//! Calls of a tool besides inference.
+//! Calls of a tool other than inference.
 
 use galatea_types::Result;
 
@@ -28,49 +28,48 @@ macro_rules! over_either {
 }
 
 impl Admin {
-    /// Name, version and extensions of the server.
+    /// Returns name, version and extensions of the server.
     pub async fn server_metadata(&mut self) -> Result<ServerMetadata> {
         over_either!(self, server_metadata())
     }
 
-    /// Whether the server says that it takes inference requests.
+    /// Returns true if the server accepts inference requests.
     pub async fn is_ready(&mut self) -> Result<bool> {
         over_either!(self, is_ready())
     }
 
-    /// Has the server load a model of its repository, again if it is loaded. `config`: a configuration as JSON in place
-    /// of the file's.
+    /// Loads a model of the server's repository, or reloads it. `config`: a configuration as JSON that replaces the file's.
     pub async fn load_model(&mut self, model: &str, config: Option<&str>) -> Result<()> {
         over_either!(self, load_model(model, config))
     }
 
-    /// Has the server unload a model, and of an ensemble with `dependents` the models it is made of.
+    /// Unloads a model. With `dependents`, the models of an ensemble are unloaded too.
     pub async fn unload_model(&mut self, model: &str, dependents: bool) -> Result<()> {
         over_either!(self, unload_model(model, dependents))
     }
 
-    /// An empty `version` leaves the choice to the server.
+    /// Returns the metadata of a model. With an empty `version` the server chooses.
     ///
     /// # Errors
-    /// Besides the server's: a tensor of a data type that is not known.
+    /// Those of the server, or a tensor has an unknown data type.
     pub async fn model_metadata(&mut self, model: &str, version: &str) -> Result<ModelMetadata> {
         over_either!(self, model_metadata(model, version))
     }
 
-    /// An empty `version` leaves the choice to the server.
+    /// Returns the configuration of a model. With an empty `version` the server chooses.
     pub async fn model_config(&mut self, model: &str, version: &str) -> Result<ModelConfigFacts> {
         over_either!(self, model_config(model, version))
     }
 
-    /// Of one model, its version if one is given, or with an empty `model` of all.
+    /// Returns the statistics of one model, or of one of its versions; with an empty `model` those of all.
     pub async fn statistics(&mut self, model: &str, version: &str) -> Result<Vec<ModelStatistics>> {
         over_either!(self, statistics(model, version))
     }
 
-    /// Every version of every model that the server's repositories have.
+    /// Returns every version of every model in the server's repositories.
     ///
     /// # Errors
-    /// Besides the server's: that it has no such extension.
+    /// Those of the server, or it does not have this extension.
     pub async fn repository_index(&mut self) -> Result<Vec<ModelIndexEntry>> {
         over_either!(self, repository_index())
     }
@@ -91,7 +90,7 @@ impl Admin {
         over_either!(self, register_system_region(name, key, byte_size))
     }
 
-    /// An empty `name` unregisters all.
+    /// Unregisters a region, or all with an empty `name`.
     pub async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
         over_either!(self, unregister_system_region(name))
     }

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use crate::OutputTensor;
 
-/// How much of a response is decoded.
+/// The parts of a response that are decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// Only whether the request succeeded.
+pub enum KeepResponse {
+    /// Only the success or failure of the request.
     #[default]
     Nothing,
     /// Every output, with its data.
@@ -17,13 +17,13 @@ pub enum Keep {
 /// The response to a request that succeeded.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// When the steps of the call took place.
+    /// Times of the steps of the call.
     pub times: CallTimes,
-    /// Empty with [`Keep::Nothing`].
+    /// The outputs; empty with [`KeepResponse::Nothing`].
     pub outputs: Vec<OutputTensor>,
 }
 
-/// When the steps of a call took place, in this order.
+/// Times of the steps of a call, in this order.
 ///
 /// Over HTTP `sent` is when the kernel had taken the last byte and `first_byte` when it gave the first; over gRPC,
 /// whose connection is shared, `sent` is when the message had been handed to the connection and `first_byte` when
@@ -31,29 +31,29 @@ pub struct Reply {
 /// and `sent`.
 #[derive(Clone, Copy, Debug)]
 pub struct CallTimes {
-    /// Before the request was encoded and sent.
+    /// Time before the request was encoded and sent.
     pub start: Instant,
-    /// After the last byte of the request.
+    /// Time after the last byte of the request.
     pub sent: Instant,
-    /// With the first byte of the response.
+    /// Time of the first byte of the response.
     pub first_byte: Instant,
-    /// After the last byte of the response.
+    /// Time after the last byte of the response.
     pub end: Instant,
 }
 
 /// One response of a stream. Several may answer one request, and those of different requests may be mixed.
 #[derive(Clone, Debug)]
 pub struct StreamReply {
-    /// When its last byte had been received.
+    /// Time at which its last byte had been received.
     pub at: Instant,
-    /// Of the request it answers; `None` if that had none, or with errors of some servers.
+    /// The id of its request; `None` if that had none, or with errors of some servers.
     pub id: Option<u64>,
-    /// The server's text, if the request failed. The stream goes on.
+    /// The server's text, if the request failed. The stream continues.
     pub error: Option<String>,
-    /// The last for its request.
+    /// It is the last response to its request.
     pub is_final: bool,
-    /// It has no outputs, as the response has that only marks the end.
+    /// It has no outputs, as a response that only marks the end.
     pub is_empty: bool,
-    /// Empty with [`Keep::Nothing`].
+    /// The outputs; empty with [`KeepResponse::Nothing`].
     pub outputs: Vec<OutputTensor>,
 }

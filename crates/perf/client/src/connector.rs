@@ -5,7 +5,7 @@ use std::rc::Rc;
 use galatea_types::{Code, Error, Result};
 
 use crate::{
-    Admin, InferMark, InferTemplate, Keep, OutputTensor, PreparedInfer, Protocol, Reply,
+    Admin, InferMark, InferTemplate, KeepResponse, OutputTensor, PreparedInfer, Protocol, Reply,
     StreamReceiver, StreamReply, StreamSender, Target, TensorMetadata,
     admin::AdminKind,
     grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
@@ -16,25 +16,24 @@ use crate::{
 
 /// Makes callers, streams and admins for one target, all on this thread.
 ///
-/// Its methods run on a tokio `current_thread` runtime with I/O and time enabled, inside a `LocalSet`: a gRPC
-/// connection is a local task of that set, so that response, next request and its sending need no turn of the
-/// runtime between them.
+/// Its methods run on a tokio `current_thread` runtime with I/O and time enabled, inside a `LocalSet`. A gRPC connection is
+/// a local task of that set, so the runtime takes no extra turn between a response and the next request.
 pub struct Connector {
     route: Rc<Route>,
     pool: GrpcPool,
 }
 
 impl Connector {
-    /// Reads the certificates; connects to nobody.
+    /// Reads the certificates; opens no connection.
     ///
     /// # Errors
-    /// Certificates that cannot be read or used, headers that cannot be sent.
+    /// If certificates cannot be read or used, or headers cannot be sent.
     pub fn new(target: Target) -> Result<Self> {
         Self::with_response_limit(target, usize::MAX)
     }
 
-    /// Like [`new`](Self::new), for a server that is not trusted: a response longer than so many bytes (over HTTP its
-    /// head included, over gRPC after decompression) is an error of its call.
+    /// Like [`new`](Self::new), for a server that is not trusted: a response with more bytes than the limit is an error of its
+    /// call. The limit includes the head over HTTP, and counts decompressed bytes over gRPC.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -60,7 +59,7 @@ impl Connector {
     /// Opens a `ModelStreamInfer` call.
     ///
     /// # Errors
-    /// Besides those of connecting: the target's protocol is not gRPC.
+    /// Those of connecting, or the target's protocol is not gRPC.
     pub async fn stream(&self) -> Result<(StreamSender, StreamReceiver)> {
         match self.route.target.protocol {
             Protocol::Http => Err(Error::unsupported("streams need the gRPC protocol")),
@@ -68,11 +67,11 @@ impl Connector {
         }
     }
 
-    /// Sends a request whose responses are read one by one as they come: over gRPC as a `ModelStreamInfer` call, over
-    /// HTTP by `generate_stream`, which carries the inputs as plain JSON. `outputs`: what the model has.
+    /// Sends a request whose responses are read one by one: over gRPC as a `ModelStreamInfer` call, over HTTP with
+    /// `generate_stream`, which carries inputs as plain JSON. `outputs`: the model's outputs.
     ///
     /// # Errors
-    /// Besides those of connecting: over HTTP, inputs that JSON cannot carry.
+    /// Those of connecting, or over HTTP, JSON cannot carry the inputs.
     pub async fn responses(
         &self,
         template: &InferTemplate,
@@ -87,7 +86,7 @@ impl Connector {
             Protocol::Grpc => {
                 let request = PreparedInfer::with_id(&self.route.target, template, id)?;
                 let (mut sender, receiver) = self.stream().await?;
-                // Where it cannot be sent, the receiver knows why.
+                // If sending fails, the receiver has the reason.
                 let _ = sender.send(&request, InferMark::default()).await;
                 sender.finish();
                 ResponsesKind::Grpc(Box::new(receiver))
@@ -96,7 +95,7 @@ impl Connector {
         Ok(Responses { kind })
     }
 
-    /// Connects for everything but inference.
+    /// Connects for calls other than inference.
     pub async fn admin(&self) -> Result<Admin> {
         let kind = match self.route.target.protocol {
             Protocol::Http => {
@@ -114,7 +113,7 @@ impl Connector {
     }
 }
 
-/// The responses to one request, of which there may be any number.
+/// The responses to one request, in any number.
 pub struct Responses {
     kind: ResponsesKind,
 }
@@ -125,20 +124,20 @@ enum ResponsesKind {
 }
 
 impl Responses {
-    /// The outputs of the next response, `None` after the last one.
+    /// Returns the outputs of the next response, `None` after the last one.
     ///
     /// # Errors
-    /// The server's, with its text; connection errors name the server and the cause.
+    /// Those of the server, with its text; connection errors name the server and the cause.
     pub async fn next(&mut self) -> Result<Option<Vec<OutputTensor>>> {
         match &mut self.kind {
             ResponsesKind::Http(events, outputs) => events.next(outputs).await,
             ResponsesKind::Grpc(receiver) => loop {
-                match receiver.next(Keep::Outputs).await.transpose()? {
+                match receiver.next(KeepResponse::Outputs).await.transpose()? {
                     None => return Ok(None),
                     Some(StreamReply { error: Some(error), .. }) => {
                         return Err(Error::new(Code::Unknown, error));
                     }
-                    // It only marks the end.
+                    // This response only marks the end.
                     Some(reply) if reply.is_empty && reply.is_final => {}
                     Some(reply) => return Ok(Some(reply.outputs)),
                 }
@@ -158,16 +157,15 @@ enum CallerKind {
 }
 
 impl Caller {
-    /// Sends the request and reads its response. A connection that the server closed while it was idle is opened
-    /// again.
+    /// Sends the request and reads its response. If the server closed the idle connection, opens it again.
     ///
     /// # Errors
-    /// The server's, with its text; connection errors name the server and the cause.
+    /// Those of the server, with its text; connection errors name the server and the cause.
     pub async fn infer(
         &mut self,
         request: &PreparedInfer,
         mark: InferMark,
-        keep: Keep,
+        keep: KeepResponse,
     ) -> Result<Reply> {
         match (&mut self.kind, &request.form) {
             (CallerKind::Http(connection), WireForm::Http(form)) => {

@@ -1,8 +1,8 @@
-//! What a server reports about itself and its models, the same over both protocols.
+//! Reports of a server about itself and its models, the same over both protocols.
 
 use galatea_types::{DataType, Error};
 
-/// What a server reports about itself (`/v2`, `ServerMetadata`).
+/// A server's report about itself (`/v2`, `ServerMetadata`).
 #[derive(Clone, Debug, Default)]
 pub struct ServerMetadata {
     /// The server's name, e.g. `triton`.
@@ -11,11 +11,11 @@ pub struct ServerMetadata {
     pub version: String,
     /// Names of the protocol extensions it has.
     pub extensions: Vec<String>,
-    /// The program behind that name, where it says: `galatea 0.1.0`.
+    /// The program with that name, if the server reports it: `galatea 0.1.0`.
     pub implementation: String,
 }
 
-/// What a server reports about a model (`/v2/models/{name}`, `ModelMetadata`).
+/// A server's report about a model (`/v2/models/{name}`, `ModelMetadata`).
 #[derive(Clone, Debug, Default)]
 pub struct ModelMetadata {
     /// The model's name.
@@ -37,26 +37,26 @@ pub struct TensorMetadata {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// With the batch dimension as -1, if the model has one.
+    /// The shape, with the batch dimension as -1 if the model has one.
     pub shape: Vec<i64>,
 }
 
-/// What of a model's configuration matters to who sends it requests.
+/// The fields of a model's configuration that matter to a client.
 #[derive(Clone, Debug, Default)]
 pub struct ModelConfigFacts {
     /// The model's name.
     pub name: String,
     /// Largest batch; zero: the model has no batch dimension.
     pub max_batch_size: u64,
-    /// Whether requests are batched by the server.
+    /// The server batches requests.
     pub dynamic_batching: bool,
-    /// Whether requests belong to sequences.
+    /// Requests belong to sequences.
     pub sequence_batching: bool,
-    /// Whether a request may have any number of responses.
+    /// A request may have any number of responses.
     pub decoupled: bool,
-    /// Whether responses may come from the server's cache.
+    /// Responses may come from the server's cache.
     pub response_cache: bool,
-    /// Name and version (-1: latest) of each step, in order; empty if it is no ensemble.
+    /// Name and version (-1: latest) of each step, in order; empty if the model is not an ensemble.
     pub ensemble_steps: Vec<(String, i64)>,
     /// Names of inputs that are shape tensors, and of optional ones.
     pub shape_tensors: Vec<String>,
@@ -71,7 +71,7 @@ pub struct ModelConfigFacts {
 pub struct ModelStatistics {
     /// The model's name.
     pub name: String,
-    /// The version these counters are of.
+    /// The version of these counters.
     pub version: String,
     /// Inferences: requests times their batch size.
     pub inference_count: u64,
@@ -91,7 +91,7 @@ pub struct ModelStatistics {
     pub compute_output: CountAndTime,
     /// Responses from the cache.
     pub cache_hit: CountAndTime,
-    /// Requests that were looked up in the cache in vain.
+    /// Requests that were not found in the cache.
     pub cache_miss: CountAndTime,
     /// Executions by batch size.
     pub batches: Vec<BatchStatistics>,
@@ -100,7 +100,7 @@ pub struct ModelStatistics {
 /// Counters of the executions with one batch size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchStatistics {
-    /// How many items were executed together.
+    /// Number of items that were executed together.
     pub batch_size: u64,
     /// Time in which inputs were prepared, once for a batch.
     pub compute_input: CountAndTime,
@@ -110,25 +110,25 @@ pub struct BatchStatistics {
     pub compute_output: CountAndTime,
 }
 
-/// A model version as the repository's index has it.
+/// A model version in the repository's index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelIndexEntry {
     /// The model's name.
     pub name: String,
-    /// Empty for a model of which no version was loaded.
+    /// The version; empty for a model of which no version was loaded.
     pub version: String,
     /// `READY`, `UNAVAILABLE`, `LOADING`, `UNLOADING`, or empty.
     pub state: String,
-    /// Why it is in that state, where there is something to say.
+    /// The reason for that state; may be empty.
     pub reason: String,
 }
 
 /// One counter of the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountAndTime {
-    /// How often.
+    /// Number of events.
     pub count: u64,
-    /// How long in all, in nanoseconds.
+    /// Total time in nanoseconds.
     pub ns: u64,
 }
 

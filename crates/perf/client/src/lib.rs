@@ -1,9 +1,9 @@
 //! A lean client of the KServe v2 protocol, for tools that send the same requests many times.
 //!
 //! A request is described once ([`InferTemplate`]), encoded once ([`PreparedInfer`]) and sent any number of
-//! times; what changes between sendings is an [`InferMark`]. All network types live on the thread that made
-//! them (a tokio `current_thread` runtime with I/O and time enabled, inside a `LocalSet`), so nothing in the path
-//! of a request takes a lock that another thread holds.
+//! times; [`InferMark`] holds the difference between two sendings. All network types live on the thread that made them: a tokio
+//! `current_thread` runtime with I/O and time enabled, inside a `LocalSet`. A request never takes a lock that another thread
+//! holds.
 //!
 //! **Invariants.** Nothing here measures load or prints; times are reported as [`std::time::Instant`]s taken as
 //! close to the socket as the protocol allows.
@@ -29,7 +29,7 @@ mod transport;
 
 pub use address::{Address, AddressError};
 pub use admin::Admin;
-pub use call::{CallTimes, Keep, Reply, StreamReply};
+pub use call::{CallTimes, KeepResponse, Reply, StreamReply};
 pub use connector::{Caller, Connector, Responses};
 pub use facts::{
     BatchStatistics, CountAndTime, ModelConfigFacts, ModelIndexEntry, ModelMetadata,

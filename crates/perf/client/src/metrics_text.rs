@@ -1,29 +1,29 @@
-//! The Prometheus text format, as far as a server may write it: samples with their labels.
+//! Reader of the Prometheus text format: samples with their labels.
 
 use std::borrow::Cow;
 
-/// Most labels of a sample; one with more is passed over.
+/// Most labels of a sample; one with more is skipped.
 const MOST_LABELS: usize = 64;
 
 /// One sample of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSample<'a> {
-    /// With what is put behind the family's name: `_bucket`, `_sum`, `_count`.
+    /// The name, with the suffix after the family's name: `_bucket`, `_sum`, `_count`.
     pub name: &'a str,
-    /// In the order of the page.
+    /// Labels in the order of the page.
     pub labels: Vec<(&'a str, Cow<'a, str>)>,
-    /// May be infinite, and no number.
+    /// The value; may be infinite or NaN.
     pub value: f64,
 }
 
 impl MetricSample<'_> {
-    /// The value of the label of this name.
+    /// Returns the value of the label with this name.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(found, _)| *found == name).map(|(_, value)| &**value)
     }
 }
 
-/// The samples of a page. Lines that are none are passed over.
+/// Returns the samples of a page. Other lines are skipped.
 pub fn metric_samples(page: &str) -> impl Iterator<Item = MetricSample<'_>> {
     page.lines().filter_map(sample)
 }
@@ -46,7 +46,7 @@ fn sample(line: &str) -> Option<MetricSample<'_>> {
 
 type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
-/// The labels up to the closing brace, and what follows it.
+/// Returns the labels up to the closing brace, and the text after it.
 fn labels(mut rest: &str) -> Option<(Labels<'_>, &str)> {
     let mut found = Labels::new();
     loop {
@@ -64,7 +64,7 @@ fn labels(mut rest: &str) -> Option<(Labels<'_>, &str)> {
     }
 }
 
-/// The text up to the closing quotation mark, and what follows it.
+/// Returns the text up to the closing quotation mark, and the text after it.
 fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = text.find(['"', '\\'])?;
     if text[end..].starts_with('"') {

@@ -1,10 +1,10 @@
-//! A request encoded for one protocol, to be sent many times.
+//! A request encoded for one protocol, and sent many times.
 
 use galatea_types::Result;
 
 use crate::{InferTemplate, Protocol, Target, grpc::GrpcInfer, http::HttpInfer};
 
-/// A request in its wire form, made once and sent any number of times, by any thread.
+/// A request in its wire form. It is made once, and any thread can send it any number of times.
 #[derive(Debug)]
 pub struct PreparedInfer {
     pub(crate) form: WireForm,
@@ -17,16 +17,16 @@ pub(crate) enum WireForm {
 }
 
 impl PreparedInfer {
-    /// Encodes the request for servers like `target`: its protocol, headers and compression go into it.
+    /// Encodes the request for servers like `target`, with its protocol, headers and compression.
     ///
     /// # Errors
-    /// What the protocol cannot carry: as JSON FP16 and BF16 tensors, numbers that are not finite and text that is
-    /// not UTF-8; headers with line breaks.
+    /// If the protocol cannot carry it: JSON has no FP16 and BF16 tensors, no numbers that are not finite and no text that is
+    /// not UTF-8; or if a header has a line break.
     pub fn new(target: &Target, template: &InferTemplate) -> Result<Self> {
         Self::with_id(target, template, None)
     }
 
-    /// Like [`new`](Self::new), with an id that is any text. It is to be sent with marks that have none.
+    /// Like [`new`](Self::new), with any text as id. The marks it is sent with must have no id.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).

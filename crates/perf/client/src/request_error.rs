@@ -4,7 +4,7 @@ use std::io;
 
 use galatea_types::Error;
 
-/// Each names the part of the request that it is about.
+/// The reason why a request cannot be sent. Each names the part of the request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RequestError {
     #[error("'{authority}' is not the address of a server")]

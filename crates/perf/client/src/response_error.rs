@@ -4,7 +4,7 @@ use std::io;
 
 use galatea_types::Error;
 
-/// What is wrong with a response.
+/// The reason why a response cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResponseError {
     #[error("its JSON of {header_length} bytes does not fit its {length} bytes")]

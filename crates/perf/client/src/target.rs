@@ -1,4 +1,4 @@
-//! Where requests go, and how.
+//! The server that requests go to, and the protocol.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub enum Protocol {
 /// Compression of gRPC requests (`grpc-encoding`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// As they are.
+    /// No compression.
     #[default]
     None,
     /// `gzip`
@@ -32,37 +32,37 @@ pub struct Target {
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// What stands before `/v2` in HTTP paths: empty, or `/prefix` without a slash at its end.
+    /// The path before `/v2` in HTTP: empty, or `/prefix` without a slash at its end.
     pub base_path: String,
-    /// Sent with every request: HTTP headers, gRPC metadata.
+    /// HTTP headers or gRPC metadata of every request.
     pub headers: Vec<(String, String)>,
-    /// `None`: plain text.
+    /// TLS settings; `None`: plain text.
     pub tls: Option<Tls>,
-    /// Of gRPC requests; HTTP requests are never compressed.
+    /// Compression of gRPC requests; HTTP requests are never compressed.
     pub compression: Compression,
 }
 
-/// What the TLS handshake uses. Without `roots` the system's certificate authorities are trusted.
+/// TLS settings. Without `roots` the system's certificate authorities are trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// PEM certificates of the authorities to trust.
     pub roots: Option<PathBuf>,
     /// The client's own certificate, for mutual TLS.
     pub certificate_chain: Option<PathBuf>,
-    /// PEM unless this is set.
+    /// The certificate file is DER, not PEM.
     pub certificate_is_der: bool,
     /// The key of the client's certificate.
     pub private_key: Option<PathBuf>,
-    /// PEM unless this is set.
+    /// The key file is DER, not PEM.
     pub private_key_is_der: bool,
-    /// Whether the server's certificate may be signed by any authority.
+    /// Any authority may have signed the server's certificate.
     pub skips_peer: bool,
-    /// Whether it may lack the server's name.
+    /// The server's certificate may lack its name.
     pub skips_host: bool,
 }
 
 impl Protocol {
-    /// `HTTP` or `gRPC`, as messages name it.
+    /// Returns `HTTP` or `gRPC`, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Http => "HTTP",
@@ -70,7 +70,7 @@ impl Protocol {
         }
     }
 
-    /// The port that Triton listens on by default.
+    /// Returns the port that Triton listens on by default.
     pub fn default_port(self) -> u16 {
         match self {
             Protocol::Http => 8000,
@@ -80,7 +80,7 @@ impl Protocol {
 }
 
 impl Target {
-    /// `host:port`, an IPv6 address in brackets.
+    /// Returns `host:port`, an IPv6 address in brackets.
     pub fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
@@ -88,7 +88,7 @@ impl Target {
         }
     }
 
-    /// What messages call the server: `http://host:port/prefix`, over gRPC `grpc://host:port`.
+    /// Returns the server's name for messages: `http://host:port/prefix`, over gRPC `grpc://host:port`.
     pub fn url(&self) -> String {
         let scheme = match (self.protocol, &self.tls) {
             (Protocol::Http, None) => "http",
@@ -104,9 +104,9 @@ impl Target {
     }
 }
 
-/// Reads `Name:Value`, blanks around both dropped; `None`: it is no header.
+/// Reads `Name:Value` and drops blanks around both; `None`: it is not a header.
 pub fn read_header(text: &str) -> Option<(String, String)> {
-    // RFC 9110, 5.6.2
+    // Characters of a token: RFC 9110, 5.6.2.
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let (name, value) = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()))?;
     let is_name = !name.is_empty() && name.chars().all(is_token);

@@ -1,12 +1,12 @@
-//! An inference request as described, before any wire form.
+//! A description of an inference request, before any wire form.
 
 use bytes::Bytes;
 use galatea_types::{DataType, ParameterValue};
 
-/// How tensors travel over HTTP; gRPC always carries them raw.
+/// The encoding of tensors over HTTP; gRPC always carries them raw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TensorFormat {
-    /// The binary tensor extension: raw bytes behind the JSON header.
+    /// The binary tensor extension: raw bytes after the JSON header.
     #[default]
     Binary,
     /// Numbers in the JSON document.
@@ -18,17 +18,17 @@ pub enum TensorFormat {
 pub struct InferTemplate {
     /// The model's name.
     pub model: String,
-    /// Empty: the server chooses.
+    /// The version; empty: the server chooses.
     pub version: String,
     /// The inputs, in the order of the request.
     pub inputs: Vec<InputTensor>,
-    /// Empty: all outputs of the model.
+    /// The requested outputs; empty: all outputs of the model.
     pub outputs: Vec<RequestedOutput>,
     /// Parameters of the request.
     pub parameters: Vec<(String, ParameterValue)>,
-    /// HTTP only.
+    /// Encoding of inputs, HTTP only.
     pub input_format: TensorFormat,
-    /// HTTP only.
+    /// Encoding of outputs, HTTP only.
     pub output_format: TensorFormat,
 }
 
@@ -39,9 +39,9 @@ pub struct InputTensor {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// With the batch dimension, if the model has one.
+    /// The shape, with the batch dimension if the model has one.
     pub shape: Vec<i64>,
-    /// Its elements, or where they are.
+    /// Its elements, or the region that has them.
     pub data: InputData,
 }
 
@@ -50,18 +50,18 @@ pub struct InputTensor {
 pub enum InputData {
     /// Row-major little-endian elements; BYTES elements with their 4-byte length in front.
     Inline(Bytes),
-    /// In a registered shared memory region.
+    /// A part of a registered shared memory region.
     Region(RegionSlice),
 }
 
-/// An output that the response is to have.
+/// An output that the response must have.
 #[derive(Clone, Debug)]
 pub struct RequestedOutput {
     /// The output's name.
     pub name: String,
-    /// Where the server is to write it; `None`: into the response.
+    /// The region that the server writes it to; `None`: the response has it.
     pub region: Option<RegionSlice>,
-    /// As so many classes, the most likely first, instead of as numbers; zero: as it is. With a region it means nothing.
+    /// Number of most likely classes to return instead of the numbers; zero: the numbers. Ignored with a region.
     pub classes: u32,
 }
 
@@ -70,18 +70,18 @@ pub struct RequestedOutput {
 pub struct RegionSlice {
     /// The name under which the region is registered.
     pub region: String,
-    /// Where the part begins.
+    /// Start of the part.
     pub offset: usize,
-    /// How long the part is.
+    /// Length of the part.
     pub byte_size: usize,
 }
 
-/// What differs between two sendings of one template.
+/// The difference between two sendings of one template.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InferMark {
     /// The request's `id`, in decimal.
     pub id: Option<u64>,
-    /// The sequence it belongs to.
+    /// The sequence of the request.
     pub sequence: Option<SequenceMark>,
 }
 
@@ -90,9 +90,9 @@ pub struct InferMark {
 pub struct SequenceMark {
     /// The sequence's correlation id.
     pub id: u64,
-    /// Whether it is the first request of the sequence.
+    /// It is the first request of the sequence.
     pub start: bool,
-    /// Whether it is the last one.
+    /// It is the last request of the sequence.
     pub end: bool,
 }
 
@@ -103,8 +103,8 @@ pub struct OutputTensor {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// With the batch dimension, if the model has one.
+    /// The shape, with the batch dimension if the model has one.
     pub shape: Vec<i64>,
-    /// As in [`InputData::Inline`], also when the response carried JSON; empty if it lies in a region.
+    /// The data, as in [`InputData::Inline`], also when the response carried JSON; empty if it is in a region.
     pub data: Bytes,
 }

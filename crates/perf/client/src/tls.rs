@@ -21,7 +21,7 @@ use rustls::{
 
 use crate::{Protocol, Tls};
 
-/// Why the TLS settings cannot be used.
+/// The reason why the TLS settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
     #[error("failed to set up TLS: {0}")]
@@ -68,7 +68,7 @@ impl From<TlsError> for Error {
 
 type Result<T, E = TlsError> = std::result::Result<T, E>;
 
-/// What every connection's handshake uses; files are read here, once.
+/// Returns the settings of every handshake; reads the files once.
 pub(crate) fn client_config(tls: &Tls, protocol: Protocol) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Verifier {
@@ -120,7 +120,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
     Ok(store)
 }
 
-/// Certificate chain and key of the client; `None`: it has none.
+/// Returns certificate chain and key of the client; `None`: it has none.
 fn identity(tls: &Tls) -> Result<Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>> {
     let (chain, key) = match (&tls.certificate_chain, &tls.private_key) {
         (Some(chain), Some(key)) => (chain, key),
@@ -169,10 +169,10 @@ fn unusable(file: &Path, cause: &dyn std::fmt::Display) -> TlsError {
     TlsError::Unusable { file: file.to_owned(), reason: cause.to_string() }
 }
 
-/// Checks of the server's certificate, of which either may be switched off.
+/// Checks the server's certificate; chain and name can each be left unchecked.
 #[derive(Debug)]
 struct Verifier {
-    /// `None`: any authority will do.
+    /// Check of the chain; `None`: any authority is accepted.
     chain: Option<Arc<WebPkiServerVerifier>>,
     verify_host: bool,
     provider: Arc<CryptoProvider>,
@@ -188,7 +188,7 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         if let Some(chain) = &self.chain {
-            // The chain is checked before the name, so a wrong name is the last thing that can be found.
+            // The chain is checked before the name, so a wrong name is always the last error.
             match chain.verify_server_cert(certificate, intermediates, name, ocsp, now) {
                 Err(error) if !self.verify_host && is_wrong_name(&error) => {}
                 result => return result,

@@ -1,17 +1,17 @@
-//! Says why a TLS handshake failed, and what to do.
+//! Explanations of failed TLS handshakes, with advice.
 
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// What to do where the server's certificate is not trusted.
+/// Advice for a server certificate that is not trusted.
 const AUTHORITY: &str = "name a file with the authority that signed it (--cacert; of `galatea perf` \
                          --ssl-https-ca-certificates-file or --ssl-grpc-root-certifications-file)";
 const OWN_CERTIFICATE: &str = "name one with --cert and --key (of `galatea perf` \
                                --ssl-https-client-certificate-file and --ssl-https-private-key-file, or \
                                --ssl-grpc-certificate-chain-file and --ssl-grpc-private-key-file)";
 
-/// In words of what happened, without those of the library.
+/// Returns the reason in plain words, without those of the library.
 pub(crate) fn reason(cause: &io::Error) -> String {
     let known = cause.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     match known {

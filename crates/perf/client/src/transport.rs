@@ -13,29 +13,29 @@ use tokio_util::either::Either;
 
 use crate::{Target, tls::client_config, tls_failure};
 
-/// Longest time to make a connection, TLS included. A server that is there answers far sooner; without a bound
-/// the kernel would try for minutes.
+/// Longest time to make a connection, TLS included. A running server answers far sooner; without a bound the kernel would
+/// try for minutes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection's bytes: plain, or through TLS.
 pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
-/// What all connections to one target have in common.
+/// The shared settings of all connections to one target.
 pub(crate) struct Route {
     pub target: Target,
     tls: Option<Arc<ClientConfig>>,
-    /// Most bytes of a response over HTTP, its head included; over gRPC of one message.
+    /// Most bytes of a response over HTTP with its head, and of one message over gRPC.
     pub response_limit: usize,
 }
 
 impl Route {
-    /// Reads the certificates; connects to nobody.
+    /// Reads the certificates; opens no connection.
     pub(crate) fn new(target: Target, response_limit: usize) -> Result<Rc<Self>> {
         let tls = target.tls.as_ref().map(|tls| client_config(tls, target.protocol)).transpose()?;
         Ok(Rc::new(Self { target, tls, response_limit }))
     }
 
-    /// Connects to the target, and speaks TLS where it has that.
+    /// Connects to the target, with TLS if it has that.
     pub(crate) async fn connect(&self) -> Result<Transport> {
         match timeout(CONNECT_TIMEOUT, self.attempt()).await {
             Ok(result) => result,
@@ -64,7 +64,7 @@ impl Route {
     }
 }
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 enum ConnectError {
     #[error(

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use galatea_types::DataType;
 use hound::{SampleFormat, WavReader};
 
-/// Why a file cannot become samples.
+/// The reason why a file cannot become samples.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AudioError {
     #[error("the sound cannot be read: {0}")]
@@ -21,11 +21,11 @@ pub(crate) enum AudioError {
 pub(crate) struct Samples {
     pub data: Vec<u8>,
     pub count: usize,
-    /// What the model was not told: the rate, and that channels were mixed.
+    /// A note for the user that the model does not see: the rate, and that channels were mixed.
     pub note: String,
 }
 
-/// Floating-point samples lie between -1 and 1; those of several channels are averaged.
+/// Reads samples. Floating-point samples are between -1 and 1; those of several channels are averaged.
 pub(crate) fn read(file: &[u8], data_type: DataType) -> Result<Samples, AudioError> {
     let mut reader = WavReader::new(Cursor::new(file))?;
     let spec = reader.spec();

@@ -1,4 +1,4 @@
-//! Elements of tensors: from the texts that people type to bytes, and from bytes to JSON texts.
+//! Conversion of tensor elements: from typed texts to bytes, and from bytes to JSON texts.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use galatea_client::OutputTensor;
@@ -6,7 +6,7 @@ use galatea_types::{DataType, byte_strings};
 use half::{bf16, f16};
 use serde_json::json;
 
-/// Appends the element that `text` says; `None`: it says none of that type. Not for BYTES.
+/// Appends the element that `text` holds; `None`: it holds none of that type. Not for BYTES.
 pub(crate) fn push(data: &mut Vec<u8>, data_type: DataType, text: &str) -> Option<()> {
     macro_rules! whole {
         ($type:ty) => {
@@ -46,7 +46,7 @@ fn truth(text: &str) -> Option<u8> {
     }
 }
 
-/// A number too large for the type is none of it; infinity must be written.
+/// Converts a number; `None` if it is too large for the type. Infinity must be written as such.
 fn rounded<T: Copy>(
     text: &str,
     round: impl Fn(f64) -> T,
@@ -57,7 +57,7 @@ fn rounded<T: Copy>(
     (!is_infinite(number) || says_infinity).then_some(number)
 }
 
-/// Appends a random element, from 0 to 100, floating-point numbers from 0 to 1; of BYTES eight letters.
+/// Appends a random element: 0 to 100, floating-point numbers 0 to 1, for BYTES eight letters.
 pub(crate) fn push_random(data: &mut Vec<u8>, data_type: DataType) {
     use DataType::{Bf16, Bool, Bytes, Fp16, Fp32, Fp64};
     let text = match data_type {
@@ -74,16 +74,16 @@ pub(crate) fn push_random(data: &mut Vec<u8>, data_type: DataType) {
     let _ = push(data, data_type, &text);
 }
 
-/// The elements of a tensor of a response.
+/// The elements of a response's tensor.
 pub(crate) struct Elements<'a> {
     data_type: DataType,
     data: &'a [u8],
-    /// Of BYTES only.
+    /// The elements of a BYTES tensor.
     texts: Vec<&'a [u8]>,
 }
 
 impl<'a> Elements<'a> {
-    /// Data that ends within an element has the elements before it.
+    /// Returns the elements of a tensor. An incomplete element at the end is left out.
     pub fn of(tensor: &'a OutputTensor) -> Self {
         let texts = match tensor.data_type {
             DataType::Bytes => byte_strings::elements(&tensor.data).map_while(Result::ok).collect(),
@@ -96,7 +96,7 @@ impl<'a> Elements<'a> {
         self.data_type.byte_size().map_or(self.texts.len(), |size| self.data.len() / size)
     }
 
-    /// As JSON: numbers that it has none for are strings, bytes that are no text are `{"b64": ...}`.
+    /// Returns an element as JSON: NaN and infinity are strings, bytes that are not UTF-8 are `{"b64": ...}`.
     pub fn json(&self, at: usize) -> String {
         let Some(size) = self.data_type.byte_size() else {
             return self.texts.get(at).map(|text| text_json(text)).unwrap_or_default();
@@ -150,14 +150,14 @@ fn number(data_type: DataType, element: &[u8]) -> String {
     }
 }
 
-/// The shortest text that is read as the same number of that type.
+/// Returns the shortest text that is read as the same number of that type.
 fn float_json<T: Copy + Into<f64> + ToString + std::fmt::LowerExp>(number: T) -> String {
     let wide: f64 = number.into();
     match wide {
         _ if wide.is_nan() => r#""NaN""#.to_owned(),
         _ if wide.is_infinite() && wide > 0.0 => r#""Infinity""#.to_owned(),
         _ if wide.is_infinite() => r#""-Infinity""#.to_owned(),
-        // Without an exponent these would be long rows of zeros.
+        // Without an exponent these would have many zeros.
         _ if wide != 0.0 && !(1e-5..1e16).contains(&wide.abs()) => format!("{number:e}"),
         _ => number.to_string(),
     }

@@ -1,4 +1,4 @@
-//! Why a command could not do what it was asked, and its exit code.
+//! The errors of a command, and its exit code.
 
 use std::io;
 
@@ -8,18 +8,18 @@ use galatea_types::Error;
 
 use crate::{input::InputError, output::OutputFileError};
 
-/// How a command ended, as its exit code.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It was done.
+    /// The command succeeded.
     Success = 0,
-    /// The server refused, or could not be asked.
+    /// The server refused, or could not be reached.
     Refused = 1,
     /// The command line is wrong, or does not fit the model.
     CommandLine = 2,
 }
 
-/// Why a command could not do what it was asked.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("{0}")]

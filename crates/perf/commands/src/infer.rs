@@ -1,18 +1,18 @@
-//! `galatea infer`: one request, and its answer or answers.
+//! `galatea infer`: one request, and its response or responses.
 
 use std::io::{self, Write};
 
 use galatea_client::{
-    Admin, InferMark, InferTemplate, Keep, ModelConfigFacts, ModelMetadata, PreparedInfer,
+    Admin, InferMark, InferTemplate, KeepResponse, ModelConfigFacts, ModelMetadata, PreparedInfer,
     RequestedOutput, Responses,
 };
 use galatea_types::{Error, suggest};
 
 use crate::{
     error::CommandError,
-    input::{self, Taken},
+    input::{self, ModelInput},
     options::InferOptions,
-    output::{self, Form},
+    output::{self, OutputForm},
     printing, session,
 };
 
@@ -22,7 +22,7 @@ pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
     session::ask(&options.server, async |connector, target| {
         let mut admin = connector.admin().await?;
         let metadata = metadata(&mut admin, model, &options.version).await?;
-        // A server that does not tell its configurations has no inputs that may be left out.
+        // A server that does not report its configurations has no optional inputs.
         let config = admin.model_config(model, &options.version).await.unwrap_or_default();
         let template = template(options, model, &metadata, &config)?;
         output::check(&options.files, &metadata)?;
@@ -34,16 +34,16 @@ pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
         }
         let request = PreparedInfer::with_id(target, &template, id)?;
         let mut caller = connector.caller().await?;
-        let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
+        let reply = caller.infer(&request, InferMark::default(), KeepResponse::Outputs).await?;
         output::save(&options.files, &reply.outputs, &options.picture)?;
         Ok(output::text(model, &reply.outputs, form(options)))
     })
 }
 
-fn form(options: &InferOptions) -> Form {
+fn form(options: &InferOptions) -> OutputForm {
     match options.is_json {
-        true => Form::Json,
-        false => Form::Readable { is_classes: options.classes > 0 },
+        true => OutputForm::Json,
+        false => OutputForm::Readable { is_classes: options.classes > 0 },
     }
 }
 
@@ -53,7 +53,7 @@ fn template(
     metadata: &ModelMetadata,
     config: &ModelConfigFacts,
 ) -> Result<InferTemplate, CommandError> {
-    let taken = Taken {
+    let taken = ModelInput {
         inputs: &metadata.inputs,
         optional: &config.optional_inputs,
         formats: &config.image_formats,
@@ -71,7 +71,7 @@ fn template(
     })
 }
 
-/// Prints each response as it comes; a file has what came last.
+/// Prints each response as it arrives; a file holds the last one.
 async fn streamed(
     mut responses: Responses,
     model: &str,
@@ -88,7 +88,7 @@ async fn streamed(
         count += 1;
         let text = format!("{head}{}", output::text(model, &outputs, form(options)));
         let mut out = io::stdout();
-        // A reader that went away (`| head`) wants no more.
+        // If the reader is gone (`| head`), it needs no more.
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
             break;
         }
@@ -99,7 +99,7 @@ async fn streamed(
     }
 }
 
-/// What the server says of a model; of one that it has not, the nearest name.
+/// Returns the server's metadata of a model. If the model does not exist, the error has the nearest name.
 pub(crate) async fn metadata(
     admin: &mut Admin,
     model: &str,

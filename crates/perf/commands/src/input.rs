@@ -1,15 +1,15 @@
-//! The inputs of a request: what is typed, matched with what the model takes.
+//! The inputs of a request: typed values, matched with the inputs of the model.
 
 use galatea_client::{InputData, InputTensor, TensorMetadata};
 use galatea_types::{Shape, suggest};
 
 use crate::{
     picture::{Layout, PictureOptions},
-    shape::{self, Given, ShapeError},
-    value::{self, ValueError, Wanted},
+    shape::{self, KnownShape, ShapeError},
+    value::{self, ValueError, WantedValue},
 };
 
-/// Why the inputs do not fit the model.
+/// The reason why the inputs do not fit the model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
     #[error("the model has no input '{name}'{hint}; it has {known}")]
@@ -28,19 +28,19 @@ pub(crate) enum InputError {
     Shape { input: String, wanted: String, reason: ShapeError },
 }
 
-/// What a model takes.
+/// The inputs of a model.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken<'a> {
+pub(crate) struct ModelInput<'a> {
     pub inputs: &'a [TensorMetadata],
-    /// Names of inputs that may be left out.
+    /// Names of inputs that a request may leave out.
     pub optional: &'a [String],
     /// Names of inputs that are pictures, and their format in the configuration.
     pub formats: &'a [(String, String)],
     pub picture: PictureOptions,
 }
 
-impl Taken<'_> {
-    /// How a picture lies in the input: as the command line says, else the configuration.
+impl ModelInput<'_> {
+    /// Returns the layout of an image input: from the command line, else from the configuration.
     fn picture(&self, input: &str) -> PictureOptions {
         let format = self.formats.iter().find(|(name, _)| name == input);
         let layout = match (self.picture.layout, format.map(|(_, format)| format.as_str())) {
@@ -52,10 +52,10 @@ impl Taken<'_> {
     }
 }
 
-/// The inputs, and what there is to tell about them.
+/// Returns the inputs, and notes about them for the user.
 pub(crate) fn inputs(
     typed: &[String],
-    taken: &Taken<'_>,
+    taken: &ModelInput<'_>,
 ) -> Result<(Vec<InputTensor>, Vec<String>), InputError> {
     let known = taken.inputs;
     let mut notes = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn inputs(
     }
 }
 
-/// `INPUT0 INT32 [-1,16]`
+/// Returns a text such as `INPUT0 INT32 [-1,16]`.
 pub(crate) fn describe(tensor: &TensorMetadata) -> String {
     format!("{} {} {}", tensor.name, tensor.data_type, shape::text(&tensor.shape))
 }
@@ -127,14 +127,14 @@ fn tensor(
     let is_filled = matches!(text, "zeros" | "random");
     let (shape, data, note) = match is_filled {
         true => {
-            let shape = shape::complete(&input.shape, &Given::Any).map_err(of_shape)?;
+            let shape = shape::complete(&input.shape, &KnownShape::Any).map_err(of_shape)?;
             let count = Shape::from(&shape[..])
                 .element_count()
                 .ok_or_else(|| of_shape(ShapeError::TooLarge))?;
             (shape, value::fill(count, data_type, text == "random").map_err(of_value)?, None)
         }
         false => {
-            let wanted = Wanted { data_type, shape: &input.shape, picture: *picture };
+            let wanted = WantedValue { data_type, shape: &input.shape, picture: *picture };
             let elements = value::read(text, &wanted).map_err(of_value)?;
             let shape = shape::complete(&input.shape, &elements.given).map_err(of_shape)?;
             (shape, elements.data, elements.note)
@@ -159,8 +159,8 @@ mod tests {
         names.iter().map(tensor).collect()
     }
 
-    fn taken<'a>(inputs: &'a [TensorMetadata], optional: &'a [String]) -> Taken<'a> {
-        Taken { inputs, optional, ..Taken::default() }
+    fn taken<'a>(inputs: &'a [TensorMetadata], optional: &'a [String]) -> ModelInput<'a> {
+        ModelInput { inputs, optional, ..ModelInput::default() }
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Commands by which people ask a running server: `galatea models` lists what it has, `galatea infer` sends it one
-//! request, `galatea top` watches what it does.
+//! Commands that ask a running server: `galatea models` lists its models, `galatea infer` sends it one request, `galatea top`
+//! shows its activity.
 //!
-//! [`models`], [`infer`] and [`top()`] are the whole commands: they read their command line, ask the server within a time and
-//! an amount of data that are bounded, and print.
+//! [`models`], [`infer`] and [`top()`] are the whole commands: they read their command line, ask the server within bounds of
+//! time and size, and print.
 //!
-//! **Invariants.** The server is not trusted: no control character of it reaches the terminal, and a response that is
-//! too long or too late is an error.
+//! **Invariants.** The server is not trusted: none of its control characters reaches the terminal, and a response that is too
+//! long or too late is an error.
 
 #![warn(missing_docs)]
 
@@ -30,7 +30,7 @@ use std::io::{self, Write};
 use galatea_command_line::{OptionOutline, OptionSet, help, outline};
 
 pub use self::error::Exit;
-pub use self::top::Look;
+pub use self::top::TerminalSettings;
 #[doc(hidden)]
 pub use self::top::read_metrics_page;
 use self::{
@@ -41,24 +41,23 @@ use self::{
 
 const HELP_WIDTH: usize = 80;
 
-/// `galatea models`, with the words behind that, on a terminal that is as `look` says.
-pub fn models(words: impl Iterator<Item = String>, look: Look) -> Exit {
+/// Runs `galatea models` with the words after it. `look` describes the terminal.
+pub fn models(words: impl Iterator<Item = String>, look: TerminalSettings) -> Exit {
     command("models", options::MODELS, words, |options| models::run(options, look.width))
 }
 
-/// `galatea infer`, with the words behind that.
+/// Runs `galatea infer` with the words after it.
 pub fn infer(words: impl Iterator<Item = String>) -> Exit {
     command("infer", options::INFER, words, infer::run)
 }
 
-/// `galatea top`, with the words behind that, on a terminal that is as `look` says.
-pub fn top(words: impl Iterator<Item = String>, look: Look) -> Exit {
+/// Runs `galatea top` with the words after it. `look` describes the terminal.
+pub fn top(words: impl Iterator<Item = String>, look: TerminalSettings) -> Exit {
     command("top", top::USAGE, words, |options| top::run(options, look).map(|()| String::new()))
 }
 
-/// The models of the server at the default address, for the completion of command lines; none where it does not answer at
-/// once. Only names that mean nothing else to a shell: shells expand what they are offered. `words`: options of
-/// `galatea models`.
+/// Returns the models of the server at the default address, to complete command lines; none if it does not answer at once.
+/// Names with characters that a shell expands are left out. `words`: options of `galatea models`.
 pub fn model_names(words: impl Iterator<Item = String>) -> Vec<String> {
     match galatea_command_line::read(words) {
         Ok(Some(options)) => models::names(options).unwrap_or_default(),
@@ -66,17 +65,17 @@ pub fn model_names(words: impl Iterator<Item = String>) -> Vec<String> {
     }
 }
 
-/// The options of `galatea top`, for texts about all commands.
+/// Returns the options of `galatea top`, for texts about all commands.
 pub fn top_outline() -> Vec<OptionOutline> {
     outline::<TopOptions>()
 }
 
-/// The options of `galatea models`, for texts about all commands.
+/// Returns the options of `galatea models`, for texts about all commands.
 pub fn models_outline() -> Vec<OptionOutline> {
     outline::<ModelsOptions>()
 }
 
-/// The options of `galatea infer`, for texts about all commands.
+/// Returns the options of `galatea infer`, for texts about all commands.
 pub fn infer_outline() -> Vec<OptionOutline> {
     outline::<InferOptions>()
 }
@@ -93,7 +92,7 @@ fn command<O: OptionSet<Error = CommandError> + Default>(
     });
     match made {
         Ok(text) => {
-            // A reader that went away (`| head`) is no error.
+            // A reader that is gone (`| head`) is not an error.
             let _ = io::stdout().write_all(text.as_bytes());
             Exit::Success
         }

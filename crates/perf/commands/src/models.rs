@@ -1,4 +1,4 @@
-//! `galatea models`: what a server has.
+//! `galatea models`: lists, loads and unloads the models of a server.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     error::CommandError, infer, input, options::ModelsOptions, printing, session, top::duration,
 };
 
-/// What is done with a model.
+/// The action on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Control {
     Load,
@@ -62,9 +62,9 @@ pub(crate) fn run(options: &ModelsOptions, width: Option<usize>) -> Result<Strin
     })
 }
 
-/// The names that can be typed as they are, each once, in the order of the alphabet.
+/// Returns the names that a shell takes literally, each once, in alphabetical order.
 pub(crate) fn names(mut options: ModelsOptions) -> Result<Vec<String>, CommandError> {
-    /// Somebody waits at a prompt.
+    /// Timeout in seconds. It is short, because somebody waits at a prompt.
     const SECONDS: f64 = 0.5;
     const MOST: usize = 1000;
     let timeout = options.server.timeout.map_or(SECONDS, |given| given.min(SECONDS));
@@ -80,7 +80,7 @@ pub(crate) fn names(mut options: ModelsOptions) -> Result<Vec<String>, CommandEr
     Ok(names.into_iter().take(MOST).collect())
 }
 
-/// Has it done, and prints what the index then says of the model.
+/// Loads or unloads the model, and returns its entries in the index as text.
 async fn changed(
     admin: &mut Admin,
     control: Control,
@@ -95,7 +95,7 @@ async fn changed(
     if control != Control::Unload {
         admin.load_model(model, None).await.map_err(not_allowed)?;
     }
-    // A server without an index has done it all the same.
+    // Without an index the action has succeeded all the same.
     let index = admin.repository_index().await.unwrap_or_default();
     let entries = index.into_iter().filter(|entry| entry.name == model);
     let entries: Vec<_> = entries.map(|entry| (entry, ModelMetadata::default())).collect();
@@ -106,7 +106,7 @@ async fn changed(
     })
 }
 
-/// Servers answer before requests in flight have been answered and the model is gone; `--timeout` bounds this.
+/// Waits until the model is gone: servers answer while requests are still in flight. `--timeout` bounds this.
 #[expect(
     clippy::disallowed_methods,
     reason = "a server reports nothing when a model has changed its state"
@@ -137,7 +137,7 @@ async fn list(
     let mut models = Vec::with_capacity(index.len());
     for entry in index {
         let is_ready = entry.state == "READY";
-        // One that has just been unloaded is shown without its tensors.
+        // A model that has just been unloaded is shown without its tensors.
         let metadata = match is_ready {
             true => admin.model_metadata(&entry.name, &entry.version).await.unwrap_or_default(),
             false => ModelMetadata::default(),
@@ -191,7 +191,7 @@ async fn one(
     width: Option<usize>,
 ) -> Result<String, CommandError> {
     let metadata = infer::metadata(admin, model, "").await?;
-    // A server that keeps none is shown without.
+    // Without statistics from the server none are shown.
     let statistics = admin.statistics(model, "").await.unwrap_or_default();
     if options.is_json {
         return Ok(json_text(&model_json(&metadata, &statistics)));
@@ -210,7 +210,7 @@ async fn one(
     ))
 }
 
-/// A command line that works as it stands.
+/// Returns a command line that works as it is.
 fn command(model: &str, metadata: &ModelMetadata, options: &ModelsOptions) -> String {
     let mut words = vec!["galatea".to_owned(), "infer".to_owned(), model.to_owned()];
     for tensor in &metadata.inputs {
@@ -237,7 +237,7 @@ fn entry_json(entry: &ModelIndexEntry, metadata: &ModelMetadata) -> Value {
     })
 }
 
-/// What a version has done since it was loaded.
+/// Returns the counts and times of a version since it was loaded.
 fn statistics_rows(version: &ModelStatistics) -> [Vec<String>; 2] {
     let average = |time: CountAndTime| match time.count {
         0 => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! NumPy's file format `.npy`: an array of numbers, read and written.
+//! Reader and writer of NumPy's file format `.npy`, an array of numbers.
 
 use galatea_client::OutputTensor;
 use galatea_types::DataType;
@@ -9,10 +9,10 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longest head, and most dimensions.
 const LONGEST_HEAD: usize = 64 << 10;
 const MOST_DIMENSIONS: usize = 64;
-/// The data of a file begins at a multiple of this.
+/// The data of a file begin at a multiple of this number of bytes.
 const ALIGNMENT: usize = 64;
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NpyError {
     #[error("this is no .npy file, or its head is damaged")]
@@ -31,7 +31,7 @@ pub(crate) enum NpyError {
     NoForm(DataType),
 }
 
-/// Elements of the wanted type, converted where that loses none of them, and their shape.
+/// Reads elements and their shape. They are converted to the wanted type if no element loses precision.
 pub(crate) fn read(bytes: &[u8], wanted: DataType) -> Result<(Vec<u8>, Vec<i64>), NpyError> {
     let (head, data) = parts(bytes).ok_or(NpyError::Head)?;
     let name = field(head, "descr").and_then(|rest| rest.trim_start().strip_prefix(['\'', '"']));
@@ -67,7 +67,7 @@ fn parts(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(head).ok()?, data))
 }
 
-/// What stands behind `'name':` in the head, which is a dictionary of Python.
+/// Returns the text after `'name':` in the head, which is a Python dictionary.
 fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let quoted = ['\'', '"'].map(|quote| format!("{quote}{name}{quote}"));
     let behind = quoted.iter().find_map(|name| head.split_once(name.as_str()))?.1;
@@ -121,14 +121,14 @@ fn data_type(name: &str) -> Option<DataType> {
     NAMES.iter().find(|(_, known)| *known == name).map(|(data_type, _)| *data_type)
 }
 
-/// A file that `numpy.load` reads.
+/// Returns a file that `numpy.load` reads.
 pub(crate) fn written(tensor: &OutputTensor) -> Result<Vec<u8>, NpyError> {
     let name = NAMES.iter().find(|(data_type, _)| *data_type == tensor.data_type);
     let (_, name) = name.ok_or(NpyError::NoForm(tensor.data_type))?;
     let sizes: String = tensor.shape.iter().map(|size| format!("{size}, ")).collect();
     let mut head =
         format!("{{'descr': '{name}', 'fortran_order': False, 'shape': ({}), }}", sizes.trim_end());
-    // The magic, the version, the length before it, and a line break behind.
+    // The magic, the version and the length precede the head, and a line break follows it.
     let front = MAGIC.len() + 4;
     let whole = (front + head.len() + 1).next_multiple_of(ALIGNMENT);
     head.extend(std::iter::repeat_n(' ', whole - front - head.len() - 1));

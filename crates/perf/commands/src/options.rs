@@ -1,4 +1,4 @@
-//! The command lines of `galatea models` and `galatea infer`, and what all commands have in theirs.
+//! The command lines of `galatea models` and `galatea infer`, and the options that all commands have.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ use crate::{
 
 pub(crate) const PROTOCOLS: &[&str] = &["http", "grpc"];
 
-/// Where the server is.
+/// The address of the server, and its credentials.
 #[derive(Debug, Default)]
 pub(crate) struct ServerOptions {
     pub url: Option<String>,
     pub protocol: Option<String>,
-    /// For the whole command or for one look, in seconds.
+    /// Time limit of the whole command or of one look, in seconds.
     pub timeout: Option<f64>,
-    /// HTTP headers, over gRPC metadata.
+    /// HTTP headers or gRPC metadata.
     pub headers: Vec<(String, String)>,
-    /// Whom to trust over TLS; `None`: whom the system trusts.
+    /// Certificate authorities to trust over TLS; `None`: those of the system.
     pub authorities: Option<PathBuf>,
-    /// What to show over TLS.
+    /// Client certificate for TLS.
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
 }
@@ -33,9 +33,9 @@ pub(crate) struct ServerOptions {
 #[derive(Debug, Default)]
 pub(crate) struct ModelsOptions {
     pub server: ServerOptions,
-    /// A model, or what is to be done and with which.
+    /// A model, or an action and its model.
     pub words: Vec<String>,
-    /// With an ensemble the models it is made of are unloaded.
+    /// Unloading an ensemble unloads its models too.
     pub has_dependents: bool,
     pub is_json: bool,
 }
@@ -44,15 +44,15 @@ pub(crate) struct ModelsOptions {
 pub(crate) struct InferOptions {
     pub server: ServerOptions,
     pub model: Option<String>,
-    /// Empty: the server chooses.
+    /// The version; empty: the server chooses.
     pub version: String,
     /// `NAME=VALUE` or `VALUE`, as typed.
     pub inputs: Vec<String>,
-    /// Empty: all.
+    /// Names of outputs; empty: all.
     pub outputs: Vec<String>,
-    /// Zero: outputs as they are.
+    /// Number of classes to return; zero: outputs are returned as they are.
     pub classes: u32,
-    /// Whether responses are read one by one, of any model.
+    /// Responses are read one by one, for any model.
     pub is_stream: bool,
     pub request_id: Option<String>,
     pub parameters: Vec<(String, ParameterValue)>,
@@ -84,7 +84,7 @@ be reached, 2 where the command line is wrong or does not fit the model.
 
 ";
 
-/// The rows that all commands have: where the server is, and how it is asked. What the time is for differs.
+/// The rows that all commands have: address and credentials of the server. The timeout's help differs.
 macro_rules! server_rows {
     ($timeout:literal, $json:literal) => {
         [
@@ -114,7 +114,7 @@ macro_rules! server_rows {
 
 pub(crate) use server_rows;
 
-/// A day is as good as for ever, and can be added to any clock.
+/// Stores the timeout. A day is long enough for any use, and can be added to any clock.
 pub(crate) fn timeout(server: &mut ServerOptions, value: &Occurrence) -> Result<(), CommandError> {
     const LONGEST: f64 = 86_400.0;
     server.timeout = Some(value.number()?.clamp(0.001, LONGEST));

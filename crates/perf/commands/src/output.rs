@@ -1,4 +1,4 @@
-//! The outputs of a response: printed for people or as JSON, and saved to files.
+//! The outputs of a response, printed for people or as JSON, and saved to files.
 
 use std::{
     fs,
@@ -16,14 +16,14 @@ use crate::{
     printing, shape,
 };
 
-/// Of a row of numbers, and of the rows, so many are shown.
+/// Most numbers of a row that are shown, and most rows.
 const SHOWN: usize = 16;
-/// Of a text so many characters are shown.
+/// Most characters of a text that are shown.
 const SHOWN_TEXT: usize = 400;
-/// Of the bar of the likeliest class.
+/// Length of the longest bar, in characters.
 const BAR: f64 = 30.0;
 
-/// Why an output cannot be saved.
+/// The reason why an output cannot be saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutputFileError {
     #[error("--output-file: the model has no output '{name}'; it has {known}")]
@@ -42,7 +42,7 @@ pub(crate) enum OutputFileError {
     Picture { path: String, reason: PictureError },
 }
 
-/// What can be told before the request is sent.
+/// Finds the errors that can be known before the request is sent.
 pub(crate) fn check(
     files: &[(String, String)],
     metadata: &ModelMetadata,
@@ -86,27 +86,27 @@ pub(crate) fn save(
     Ok(())
 }
 
-/// How outputs are printed.
+/// The form in which outputs are printed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) enum OutputForm {
     Json,
-    /// For people; of classes each with a bar where that can be seen.
+    /// For people. On a terminal, each class has a bar.
     Readable {
         is_classes: bool,
     },
 }
 
-/// The outputs of one response.
-pub(crate) fn text(model: &str, outputs: &[OutputTensor], form: Form) -> String {
-    let is_classes = matches!(form, Form::Readable { is_classes: true });
+/// Returns the outputs of one response as text.
+pub(crate) fn text(model: &str, outputs: &[OutputTensor], form: OutputForm) -> String {
+    let is_classes = matches!(form, OutputForm::Readable { is_classes: true });
     let has_bars = is_classes && io::stdout().is_terminal();
     let shown = |output: &OutputTensor| match classes(output).filter(|_| has_bars) {
         Some(classes) => bars(output, &classes),
         None => readable(output),
     };
     match form {
-        Form::Json => json_text(model, outputs),
-        Form::Readable { .. } => outputs.iter().map(shown).collect(),
+        OutputForm::Json => json_text(model, outputs),
+        OutputForm::Readable { .. } => outputs.iter().map(shown).collect(),
     }
 }
 
@@ -116,7 +116,7 @@ struct Class {
     name: String,
 }
 
-/// `None`: the output is no classification.
+/// Returns the classes; `None`: the output is not a classification.
 fn classes(output: &OutputTensor) -> Option<Vec<Class>> {
     if output.data_type != DataType::Bytes {
         return None;
@@ -132,7 +132,7 @@ fn classes(output: &OutputTensor) -> Option<Vec<Class>> {
     (0..elements.len()).map(class).collect()
 }
 
-/// A bar for each, as long as its part of the likeliest one's score.
+/// Draws a bar for each class, in proportion to the highest score.
 fn bars(output: &OutputTensor, classes: &[Class]) -> String {
     let most = classes.iter().map(|class| class.score).fold(0.0, f64::max);
     let bar = |score: f64| match most > 0.0 && score > 0.0 {

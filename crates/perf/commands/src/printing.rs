@@ -1,15 +1,15 @@
-//! Texts of a server for a terminal and for JSON: what would command the terminal is shown as an escape.
+//! Escapes the texts of a server for a terminal and for JSON, so that they cannot control the terminal.
 
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
 
-/// How many columns of a terminal the text takes.
+/// Returns the number of terminal columns of the text.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or_default()).sum()
 }
 
-/// As much of the text as has room, with `…` where something is missing.
+/// Returns the part of the text that fits, with `…` if some is missing.
 pub(crate) fn fitted(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -29,18 +29,18 @@ pub(crate) fn fitted(text: &str, width: usize) -> String {
     shown
 }
 
-/// Whether a terminal would obey it, or show what follows in another order.
+/// Returns true if a terminal would obey the character, or show the text after it in another order.
 fn is_command(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// One line.
+/// Escapes a text for one line.
 pub(crate) fn line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// Line breaks and tabs stay.
+/// Escapes a text, but keeps line breaks and tabs.
 pub(crate) fn lines(text: &str) -> String {
     escaped(text, |c| c == '\n' || c == '\t')
 }
@@ -56,11 +56,11 @@ fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// JSON whose strings may hold such characters, into the same JSON without them.
+/// Escapes such characters in the strings of a JSON text.
 pub(crate) fn json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        // The others that it could hold are line breaks between its parts: within strings they are escaped already.
+        // A line break can only be between JSON's parts: within strings it is already escaped.
         match is_command(c) && c != '\n' {
             true => drop(write!(shown, "\\u{:04x}", u32::from(c))),
             false => shown.push(c),
@@ -69,7 +69,7 @@ pub(crate) fn json(text: &str) -> String {
     shown
 }
 
-/// A word that a shell reads as this text.
+/// Quotes a text so that a shell reads it as one word.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:+@%".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -78,11 +78,11 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// A column is not made narrower than this to let a table fit.
+/// The table fits without narrowing a column below this width.
 const NARROW: usize = 12;
 
-/// Columns, each as wide as its widest cell; the last is not padded. Where they do not fit into `width`, the widest are made
-/// narrower, and their cells go on in further lines. What then stays too wide, or has a last column that is hardly readable,
+/// Lays out columns, each as wide as its widest cell; the last is not padded. If they do not fit into `width`, the widest are
+/// narrowed and their cells continue on further lines. A table that is still too wide, or whose last column is hardly readable,
 /// has that column below.
 pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     let widths = widths(rows, width.unwrap_or(usize::MAX));
@@ -94,7 +94,7 @@ pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     }
 }
 
-/// A last column that would have to be narrower stands below the others.
+/// Smallest width of a last column next to the others; a narrower one is below them.
 const LEAST: usize = 24;
 const INDENT: usize = 4;
 
@@ -154,7 +154,7 @@ fn widths(rows: &[Vec<String>], limit: usize) -> Vec<usize> {
         if excess == 0 || *widest <= NARROW {
             return widths;
         }
-        // Down to the next one at once: a server's text may be very long.
+        // Narrows to the second widest at once: a server's text may be very long.
         let least = second.clamp(NARROW, *widest - 1);
         *widest = widest.saturating_sub(excess).max(least);
     }
@@ -166,7 +166,7 @@ fn second_widest(widths: &[usize]) -> usize {
     sorted.iter().rev().nth(1).copied().unwrap_or_default()
 }
 
-/// The lines of a cell, none wider than `width`: divided behind blanks where there are some.
+/// Divides a cell into lines of at most `width`, after blanks where possible.
 pub(crate) fn folded(cell: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = cell;
@@ -176,7 +176,7 @@ pub(crate) fn folded(cell: &str, width: usize) -> Vec<&str> {
             lines.push(rest);
             return lines;
         }
-        // A blank right behind the piece ends it as well.
+        // A blank right after the piece ends it too.
         let blank = rest.get(..=end).unwrap_or(&rest[..end]).rfind(' ').filter(|&at| at > end / 2);
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let (line, more) = rest.split_at(blank.unwrap_or(end.max(first)));
@@ -185,7 +185,7 @@ pub(crate) fn folded(cell: &str, width: usize) -> Vec<&str> {
     }
 }
 
-/// Where the part of the text ends that takes no more columns.
+/// Returns the end of the part of the text that fits into `width` columns.
 fn end_within(text: &str, width: usize) -> usize {
     let mut room = width;
     for (at, c) in text.char_indices() {

@@ -7,13 +7,13 @@ use tokio::{runtime, task::LocalSet};
 
 use crate::{error::CommandError, options::ServerOptions};
 
-/// The longest response that is read, in bytes.
+/// Longest response in bytes.
 const RESPONSE_LIMIT: usize = 64 << 20;
 
-/// In seconds.
+/// Default timeout in seconds.
 const DEFAULT_TIMEOUT: f64 = 60.0;
 
-/// Connects and asks; all together may take as long as the options say.
+/// Connects and asks, all within the timeout of the options.
 pub(crate) fn ask<T>(
     options: &ServerOptions,
     question: impl AsyncFnOnce(&Connector, &Target) -> Result<T, CommandError>,
@@ -31,7 +31,7 @@ pub(crate) fn ask<T>(
     })
 }
 
-/// Connects to nobody yet; no response may be longer than is sensible.
+/// Makes a connector without connecting. Longer responses than [`RESPONSE_LIMIT`] are errors.
 pub(crate) fn connector(target: &Target) -> Result<Connector, CommandError> {
     Ok(Connector::with_response_limit(target.clone(), RESPONSE_LIMIT)?)
 }
@@ -63,7 +63,7 @@ pub(crate) fn target(options: &ServerOptions) -> Result<Target, CommandError> {
     })
 }
 
-/// With the authorities that were named, or else the system's.
+/// Returns TLS settings with the named authorities, or else the system's.
 pub(crate) fn tls(options: &ServerOptions) -> Tls {
     Tls {
         roots: options.authorities.clone(),

@@ -1,19 +1,19 @@
-//! From the number of elements that are given, or the nesting of JSON, to the shape of an input.
+//! Completes the shape of an input from the number of its elements, or the nesting of its JSON.
 
 use galatea_types::Shape;
 
-/// What is known about the shape of a value.
+/// The known part of a value's shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
-    /// So many elements, in a row.
+pub(crate) enum KnownShape {
+    /// A number of elements, in a row.
     Count(usize),
     /// Lists within lists.
     Nested(Vec<i64>),
-    /// As many as the model wants: one where it takes any number.
+    /// Any number that the model wants: one where it accepts any.
     Any,
 }
 
-/// Why a value does not fit the wanted shape.
+/// The reason why a value does not fit the wanted shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ShapeError {
     #[error("{given} given; {fix}")]
@@ -26,16 +26,16 @@ pub(crate) enum ShapeError {
     TooLarge,
 }
 
-/// `wanted` has -1 where any size will do.
-pub(crate) fn complete(wanted: &[i64], given: &Given) -> Result<Vec<i64>, ShapeError> {
+/// Completes the shape. `wanted` has -1 where any size is possible.
+pub(crate) fn complete(wanted: &[i64], given: &KnownShape) -> Result<Vec<i64>, ShapeError> {
     match given {
-        Given::Any => Ok(wanted.iter().map(|&size| if size < 0 { 1 } else { size }).collect()),
-        Given::Nested(shape) => nested(wanted, shape),
-        Given::Count(count) => of_count(wanted, *count),
+        KnownShape::Any => Ok(wanted.iter().map(|&size| if size < 0 { 1 } else { size }).collect()),
+        KnownShape::Nested(shape) => nested(wanted, shape),
+        KnownShape::Count(count) => of_count(wanted, *count),
     }
 }
 
-/// A batch of one need not be written.
+/// Completes a nested shape. A batch dimension of one may be left out.
 fn nested(wanted: &[i64], shape: &[i64]) -> Result<Vec<i64>, ShapeError> {
     let fits = |wanted: &[i64]| {
         wanted.len() == shape.len()
@@ -77,7 +77,7 @@ fn elements(count: usize) -> String {
     format!("{count} element{}", if count == 1 { "" } else { "s" })
 }
 
-/// `[2,16]`
+/// Returns a text such as `[2,16]`.
 pub(crate) fn text(shape: &[i64]) -> String {
     Shape::from(shape).to_string()
 }
@@ -89,16 +89,16 @@ mod tests {
     #[test]
     fn shapes_are_completed() {
         for (wanted, given, expected) in [
-            (&[-1, 16][..], Given::Count(16), &[1, 16][..]),
-            (&[-1, 16], Given::Count(32), &[2, 16]),
-            (&[-1, -1], Given::Count(7), &[1, 7]),
-            (&[-1, -1, 3], Given::Count(6), &[1, 2, 3]),
-            (&[-1, -1, -1], Given::Count(1), &[1, 1, 1]),
-            (&[4], Given::Count(4), &[4]),
-            (&[], Given::Count(1), &[]),
-            (&[-1, 2, 2], Given::Nested(vec![2, 2]), &[1, 2, 2]),
-            (&[-1, 2, 2], Given::Nested(vec![3, 2, 2]), &[3, 2, 2]),
-            (&[-1, 16], Given::Any, &[1, 16]),
+            (&[-1, 16][..], KnownShape::Count(16), &[1, 16][..]),
+            (&[-1, 16], KnownShape::Count(32), &[2, 16]),
+            (&[-1, -1], KnownShape::Count(7), &[1, 7]),
+            (&[-1, -1, 3], KnownShape::Count(6), &[1, 2, 3]),
+            (&[-1, -1, -1], KnownShape::Count(1), &[1, 1, 1]),
+            (&[4], KnownShape::Count(4), &[4]),
+            (&[], KnownShape::Count(1), &[]),
+            (&[-1, 2, 2], KnownShape::Nested(vec![2, 2]), &[1, 2, 2]),
+            (&[-1, 2, 2], KnownShape::Nested(vec![3, 2, 2]), &[3, 2, 2]),
+            (&[-1, 16], KnownShape::Any, &[1, 16]),
         ] {
             assert_eq!(complete(wanted, &given).as_deref(), Ok(expected), "{wanted:?} {given:?}");
         }
@@ -107,12 +107,16 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_what_would() {
         for (wanted, given, expected) in [
-            (&[-1, 16][..], Given::Count(3), "3 elements given; give a multiple of 16 elements"),
-            (&[4], Given::Count(1), "1 element given; give 4 elements, or `zeros`"),
-            (&[-1, 0], Given::Count(5), "5 elements given"),
-            (&[2, -1, -1], Given::Count(8), "nested lists"),
-            (&[-1, 16], Given::Nested(vec![4, 4]), "the JSON has the shape [4,4]"),
-            (&[i64::MAX, 4], Given::Count(8), "too many"),
+            (
+                &[-1, 16][..],
+                KnownShape::Count(3),
+                "3 elements given; give a multiple of 16 elements",
+            ),
+            (&[4], KnownShape::Count(1), "1 element given; give 4 elements, or `zeros`"),
+            (&[-1, 0], KnownShape::Count(5), "5 elements given"),
+            (&[2, -1, -1], KnownShape::Count(8), "nested lists"),
+            (&[-1, 16], KnownShape::Nested(vec![4, 4]), "the JSON has the shape [4,4]"),
+            (&[i64::MAX, 4], KnownShape::Count(8), "too many"),
         ] {
             let error = complete(wanted, &given).expect_err(expected).to_string();
             assert!(error.contains(expected), "{wanted:?}: {error}");

@@ -1,4 +1,4 @@
-//! The value of an input as it is typed: numbers, JSON, a text, a file, `zeros` or `random`.
+//! The typed value of an input: numbers, JSON, a text, a file, `zeros` or `random`.
 
 use std::{
     fs::File,
@@ -13,37 +13,37 @@ use crate::{
     elements,
     npy::{self, NpyError},
     picture::{self, PictureError, PictureOptions},
-    shape::Given,
+    shape::KnownShape,
 };
 
-/// The longest file that is read, and the longest input that is made, in bytes.
+/// Longest file that is read, and longest input that is made, in bytes.
 const LIMIT: usize = 256 << 20;
 
-/// Elements in their wire form, and what is known of their shape.
+/// Elements in their wire form, and the known part of their shape.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Elements {
     pub data: Vec<u8>,
-    pub given: Given,
-    /// Something to tell about the file.
+    pub given: KnownShape,
+    /// A note about the file for the user.
     pub note: Option<String>,
 }
 
 impl Elements {
-    fn new(data: Vec<u8>, given: Given) -> Self {
+    fn new(data: Vec<u8>, given: KnownShape) -> Self {
         Self { data, given, note: None }
     }
 }
 
-/// What the value is for.
+/// The input that a value is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedValue<'a> {
     pub data_type: DataType,
-    /// -1 where any size will do.
+    /// The shape, with -1 where any size is possible.
     pub shape: &'a [i64],
     pub picture: PictureOptions,
 }
 
-/// Why a value cannot be read.
+/// The reason why a value cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ValueError {
     #[error("'{text}' is no {data_type}")]
@@ -70,8 +70,8 @@ pub(crate) enum ValueError {
     Audio(#[from] AudioError),
 }
 
-/// Reads a value of this type, but for `zeros` and `random`.
-pub(crate) fn read(text: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+/// Reads a value of this type, except `zeros` and `random`.
+pub(crate) fn read(text: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let data_type = wanted.data_type;
     if let Some(path) = text.strip_prefix('@') {
         return file(path, wanted);
@@ -89,13 +89,13 @@ pub(crate) fn read(text: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueErr
     }
 }
 
-/// So many elements, zero or random; of BYTES empty texts or random letters.
+/// Makes zero or random elements; of BYTES empty texts or random letters.
 pub(crate) fn fill(
     count: usize,
     data_type: DataType,
     is_random: bool,
 ) -> Result<Vec<u8>, ValueError> {
-    // A BYTES element has its length before it, and eight letters if it is random.
+    // A BYTES element has a 4-byte length before it, and eight letters if it is random.
     let bytes = count.checked_mul(data_type.byte_size().unwrap_or(12));
     let bytes = bytes.filter(|&bytes| bytes <= LIMIT).ok_or(ValueError::TooLong)?;
     if !is_random {
@@ -106,7 +106,7 @@ pub(crate) fn fill(
     Ok(data)
 }
 
-fn file(path: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+fn file(path: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let refuse = |reason| ValueError::File { path: path.to_owned(), reason };
     let bytes = match path {
         "-" => bounded(io::stdin().lock()).map_err(refuse)?,
@@ -128,8 +128,8 @@ fn file(path: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
     }
 }
 
-/// Whether a file of this ending can only be a row of bytes to the input: its contents would never fit.
-fn is_opaque(ending: &str, wanted: &Wanted<'_>) -> bool {
+/// Returns true if a file with this ending can only be a row of bytes to the input: its contents would never fit.
+fn is_opaque(ending: &str, wanted: &WantedValue<'_>) -> bool {
     let is_picture = || picture::takes_pictures(wanted.shape, &wanted.picture);
     wanted.data_type == DataType::Uint8
         && match ending {
@@ -139,15 +139,19 @@ fn is_opaque(ending: &str, wanted: &Wanted<'_>) -> bool {
         }
 }
 
-/// Whether a file of any length is a value of the input as it lies on the disk.
-fn takes_any_bytes(wanted: &Wanted<'_>) -> bool {
+/// Returns true if the input accepts the unchanged bytes of a file of any length.
+fn takes_any_bytes(wanted: &WantedValue<'_>) -> bool {
     wanted.data_type == DataType::Uint8
         && wanted.shape.contains(&-1)
         && wanted.shape.iter().all(|&size| matches!(size, -1 | 1))
 }
 
-/// The bytes of a file whose ending promised something else, and a note that says so.
-fn whole(bytes: &[u8], reason: &ValueError, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+/// Returns the bytes of a file whose contents do not fit, and a note about it.
+fn whole(
+    bytes: &[u8],
+    reason: &ValueError,
+    wanted: &WantedValue<'_>,
+) -> Result<Elements, ValueError> {
     let elements = match wanted.data_type {
         DataType::Bytes => texts([bytes].into_iter())?,
         data_type => raw(bytes.to_vec(), data_type)?,
@@ -164,7 +168,7 @@ fn bounded(file: impl Read) -> io::Result<Vec<u8>> {
 
 const ENDINGS: &[&str] = &["json", "txt", "bin", "npy", "png", "jpg", "jpeg", "wav"];
 
-/// How a file is read, by its name; what comes from another program by how it begins.
+/// Returns the ending that decides how a file is read. Standard input is recognized by its first bytes.
 fn ending(path: &str, bytes: &[u8]) -> Option<&'static str> {
     if path == "-" {
         return Some(match bytes {
@@ -179,7 +183,7 @@ fn ending(path: &str, bytes: &[u8]) -> Option<&'static str> {
     ENDINGS.iter().find(|known| known.eq_ignore_ascii_case(ending)).copied()
 }
 
-fn contents(bytes: &[u8], ending: &str, wanted: &Wanted<'_>) -> Result<Elements, ValueError> {
+fn contents(bytes: &[u8], ending: &str, wanted: &WantedValue<'_>) -> Result<Elements, ValueError> {
     let data_type = wanted.data_type;
     let is_bytes = data_type == DataType::Bytes;
     match ending {
@@ -189,7 +193,7 @@ fn contents(bytes: &[u8], ending: &str, wanted: &Wanted<'_>) -> Result<Elements,
             texts(text.split(|&byte| byte == b'\n'))
         }
         "txt" => numbers(&String::from_utf8_lossy(bytes), data_type),
-        // As it is: the model decodes it.
+        // The model decodes the bytes.
         _ if is_bytes => texts([bytes].into_iter()),
         "npy" => {
             let (data, shape) = npy::read(bytes, data_type)?;
@@ -197,13 +201,13 @@ fn contents(bytes: &[u8], ending: &str, wanted: &Wanted<'_>) -> Result<Elements,
         }
         "wav" => {
             let samples = audio::read(bytes, data_type)?;
-            let given = Given::Count(samples.count);
+            let given = KnownShape::Count(samples.count);
             Ok(Elements { data: samples.data, given, note: Some(samples.note) })
         }
         "bin" => raw(bytes.to_vec(), data_type),
         _ => {
             let (data, shape) = picture::tensor(bytes, wanted.shape, data_type, &wanted.picture)?;
-            Ok(Elements::new(data, Given::Nested(shape)))
+            Ok(Elements::new(data, KnownShape::Nested(shape)))
         }
     }
 }
@@ -211,17 +215,17 @@ fn contents(bytes: &[u8], ending: &str, wanted: &Wanted<'_>) -> Result<Elements,
 fn raw(bytes: Vec<u8>, data_type: DataType) -> Result<Elements, ValueError> {
     let (length, size) = (bytes.len(), data_type.byte_size().unwrap_or(1));
     match length.is_multiple_of(size) {
-        true => Ok(Elements::new(bytes, Given::Count(length / size))),
+        true => Ok(Elements::new(bytes, KnownShape::Count(length / size))),
         false => Err(ValueError::Raw { length, size, data_type }),
     }
 }
 
-/// A row is completed to the shape that is wanted, other shapes are as they are.
-fn given(shape: Vec<i64>) -> Given {
+/// Returns the shape to complete: a row can be completed, other shapes are final.
+fn given(shape: Vec<i64>) -> KnownShape {
     match shape[..] {
-        [] => Given::Count(1),
-        [count] => Given::Count(count as usize),
-        _ => Given::Nested(shape),
+        [] => KnownShape::Count(1),
+        [count] => KnownShape::Count(count as usize),
+        _ => KnownShape::Nested(shape),
     }
 }
 
@@ -231,10 +235,10 @@ fn texts<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Result<Elements, Value
         byte_strings::push(&mut data, element).map_err(|_| ValueError::TooLong)?;
         count += 1;
     }
-    Ok(Elements::new(data, Given::Count(count)))
+    Ok(Elements::new(data, KnownShape::Count(count)))
 }
 
-/// With commas or blanks between them.
+/// Reads numbers with commas or blanks between them.
 fn numbers(text: &str, data_type: DataType) -> Result<Elements, ValueError> {
     let (mut data, mut count) = (Vec::new(), 0);
     for word in text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty())
@@ -242,7 +246,7 @@ fn numbers(text: &str, data_type: DataType) -> Result<Elements, ValueError> {
         push(&mut data, data_type, word)?;
         count += 1;
     }
-    Ok(Elements::new(data, Given::Count(count)))
+    Ok(Elements::new(data, KnownShape::Count(count)))
 }
 
 fn json(value: &Value, data_type: DataType) -> Result<Elements, ValueError> {
@@ -286,8 +290,8 @@ fn push(data: &mut Vec<u8>, data_type: DataType, text: &str) -> Result<(), Value
 mod tests {
     use super::*;
 
-    fn wanted(data_type: DataType) -> Wanted<'static> {
-        Wanted { data_type, shape: &[-1], picture: PictureOptions::default() }
+    fn wanted(data_type: DataType) -> WantedValue<'static> {
+        WantedValue { data_type, shape: &[-1], picture: PictureOptions::default() }
     }
 
     #[test]
@@ -307,18 +311,21 @@ mod tests {
     #[test]
     fn values_are_read() {
         let of = |text, data_type| read(text, &wanted(data_type)).expect(text);
-        assert_eq!(of("1, 2 3", DataType::Uint8), Elements::new(vec![1, 2, 3], Given::Count(3)));
-        let nested = Elements::new(vec![1, 2, 3, 4], Given::Nested(vec![2, 2]));
+        assert_eq!(
+            of("1, 2 3", DataType::Uint8),
+            Elements::new(vec![1, 2, 3], KnownShape::Count(3))
+        );
+        let nested = Elements::new(vec![1, 2, 3, 4], KnownShape::Nested(vec![2, 2]));
         assert_eq!(of("[[1,2],[3,4]]", DataType::Uint8), nested);
         assert_eq!(of("a,b", DataType::Bytes).data, b"\x03\0\0\0a,b");
         assert_eq!(of(r#"["a",""]"#, DataType::Bytes).data, b"\x01\0\0\0a\0\0\0\0");
-        assert_eq!(of("[a", DataType::Bytes).given, Given::Count(1));
+        assert_eq!(of("[a", DataType::Bytes).given, KnownShape::Count(1));
     }
 
     #[test]
     fn files_of_any_ending_are_bytes_for_inputs_of_bytes() {
         let folder = tempfile::tempdir().expect("folder");
-        let read_file = |name: &str, bytes: &[u8], wanted: &Wanted<'_>| {
+        let read_file = |name: &str, bytes: &[u8], wanted: &WantedValue<'_>| {
             let path = folder.path().join(name);
             std::fs::write(&path, bytes).expect("written");
             read(&format!("@{}", path.display()), wanted)
@@ -326,13 +333,13 @@ mod tests {
         let row = wanted(DataType::Uint8);
         for name in ["sh", "a.dat", "a.tar.gz", "a.wav", "a.png", "a.jpeg"] {
             let elements = read_file(name, b"\x01\xff", &row).expect(name);
-            assert_eq!(elements, Elements::new(vec![1, 255], Given::Count(2)), "{name}");
+            assert_eq!(elements, Elements::new(vec![1, 255], KnownShape::Count(2)), "{name}");
         }
         for name in ["a.txt", "a.json", "a.npy"] {
             let elements = read_file(name, b"no numbers", &row).expect(name);
             assert_eq!(
                 (&elements.data[..], elements.given),
-                (&b"no numbers"[..], Given::Count(10))
+                (&b"no numbers"[..], KnownShape::Count(10))
             );
             assert!(elements.note.is_some_and(|note| note.contains("as they are")), "{name}");
         }
@@ -340,7 +347,7 @@ mod tests {
         let text = read_file("b.json", b"{", &wanted(DataType::Bytes)).expect("one element");
         assert_eq!(text.data, b"\x01\0\0\0{");
         assert!(text.note.is_some_and(|note| note.contains("no JSON")));
-        let picture = Wanted { shape: &[3, -1, -1], ..row };
+        let picture = WantedValue { shape: &[3, -1, -1], ..row };
         assert!(read_file("c.txt", b"no numbers", &picture).is_err(), "not any number will do");
         assert!(read_file("c.png", b"no picture", &picture).is_err());
         assert!(read_file("c.dat", b"x", &wanted(DataType::Fp32)).is_err());

@@ -1,4 +1,4 @@
-//! Where the time of a request went on the server, in the whole microseconds the reports show.
+//! The parts of a request's time on the server, in the whole microseconds that the reports show.
 //!
 //! Each average has its own count: queue and compute are not counted for responses from the cache.
 
@@ -8,18 +8,18 @@ use galatea_perf_types::status::{ModelCounters, ServerStats};
 /// Averages in microseconds, each rounded down on its own as perf_analyzer does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Breakdown {
-    /// Of a whole request.
+    /// Average of a whole request.
     pub total: u64,
     pub queue: u64,
     pub compute_input: u64,
     pub compute_infer: u64,
     pub compute_output: u64,
-    /// All of compute.
+    /// Average of all compute phases.
     pub compute: u64,
     pub cache_hit: u64,
-    /// Lookup and insertion.
+    /// Average of lookup and insertion.
     pub cache_miss: u64,
-    /// Of requests answered by the cache or by computing.
+    /// Average over requests that the cache or the model answered.
     pub cache_and_compute: u64,
 }
 
@@ -44,7 +44,7 @@ impl Breakdown {
         }
     }
 
-    /// Of an ensemble: its own total and cache, and the sums over its steps, steps of steps included.
+    /// Averages of an ensemble: its own total and cache, and the sums over its steps, with steps of steps.
     pub(crate) fn of_ensemble(stats: &ServerStats) -> Self {
         let own = Self::of_model(&stats.counters);
         let alone = Self {
@@ -73,7 +73,7 @@ impl Breakdown {
         }
     }
 
-    /// What is neither queue nor compute; never below zero although the parts are rounded.
+    /// Returns the time that is neither queue nor compute. It is never below zero, although the parts are rounded.
     pub(crate) fn overhead(&self) -> u64 {
         self.total.saturating_sub(self.queue).saturating_sub(self.compute)
     }
@@ -83,14 +83,14 @@ impl Breakdown {
     }
 }
 
-/// All of compute, of all requests. Counters come from the server, so sums of them must not overflow.
+/// Returns the time of all compute phases and requests. Sums saturate, because the server sends the counters.
 pub(crate) fn compute(counters: &ModelCounters) -> CountAndTime {
     let parts = [counters.compute_infer.ns, counters.compute_output.ns];
     let ns = parts.into_iter().fold(counters.compute_input.ns, u64::saturating_add);
     CountAndTime { ns, ..counters.compute_input }
 }
 
-/// Zero without a count.
+/// Returns the average in microseconds; zero without a count.
 pub(crate) fn average_us(of: CountAndTime) -> u64 {
     of.ns.checked_div(of.count.saturating_mul(1000)).unwrap_or(0)
 }

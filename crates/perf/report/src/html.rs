@@ -1,5 +1,5 @@
-//! The page of one or several runs: one file that needs no network. It carries the runs as JSON and the scripts that draw
-//! them; the parts of charts are those of the server's console.
+//! The page of one or several runs: one file that needs no network. It has the runs as JSON, and the scripts that draw them.
+//! Parts of the charts are those of the server's console.
 
 #[cfg(test)]
 #[path = "../examples/samples/mod.rs"]
@@ -7,7 +7,7 @@ mod samples;
 
 use galatea_perf_types::summary::Summary;
 
-/// The scripts of the page, each behind those that it imports from.
+/// The scripts of the page. Each comes after those that it imports from.
 const SCRIPTS: [&str; 14] = [
     include_str!("../../../front/console/page/dom.js"),
     include_str!("../../../front/console/page/scale.js"),
@@ -25,7 +25,7 @@ const SCRIPTS: [&str; 14] = [
     include_str!("../page/report.js"),
 ];
 
-/// The page around the parts. Its policy allows no network, whatever a name in a summary may hold.
+/// The page around the parts. Its policy allows no network, whatever text a name in a summary has.
 const FRAME: &str = r#"<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -46,19 +46,19 @@ const FRAME: &str = r#"<!DOCTYPE html>
 </html>
 "#;
 
-/// Makes the page of these runs; the first is the one that was just measured, the others are what it is compared with.
+/// Makes the page of these runs; the first is the one just measured, the others are for comparison.
 ///
 /// # Errors
 /// If the runs cannot be written as JSON.
 pub fn page(runs: &[Summary]) -> serde_json::Result<String> {
-    // Nothing in a JSON text but its strings has this character, and none may end the element.
+    // In JSON this character occurs only within strings. Escaped, it cannot end the element.
     let runs = serde_json::to_string(runs)?.replace('<', "\\u003c");
     let frame = FRAME.replace("{style}", include_str!("../page/style.css"));
     Ok(frame.replace("{script}", &script()).replace("{runs}", &runs))
 }
 
-/// Joins the scripts to one: all names of a module are known in those behind it. Indentation and lines of comments stay behind;
-/// no text in the scripts goes on in the next line.
+/// Joins the scripts into one: all names of a module are known in the later ones. Indentation and comment lines are removed;
+/// no text in the scripts continues on the next line.
 fn script() -> String {
     let lines = SCRIPTS.iter().flat_map(|script| script.lines()).map(str::trim_start);
     let own = lines.filter(|line| !line.starts_with("import ") && !line.starts_with("//"));

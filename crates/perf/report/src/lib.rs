@@ -1,4 +1,4 @@
-//! What the load tool writes. Every report is a function of results; nothing here measures or connects.
+//! The reports of the load tool. Every report is a function of results; nothing here measures or connects.
 
 #![warn(missing_docs)]
 

@@ -1,28 +1,28 @@
-//! Numbers as a C++ output stream writes them.
+//! Formats numbers like a C++ output stream.
 
 use galatea_perf_types::status::PerfStatus;
 
 /// Above this share of late requests the report warns, in percent.
 const DELAYED_LIMIT_PERCENT: f64 = 1.0;
 
-/// How floats are written at a place of the report. perf_analyzer sets two decimals for the warning about late
-/// requests and never goes back, so that all floats after the first such warning have them.
+/// The format of floats at a place of the report. perf_analyzer sets two decimals for the warning about late requests and
+/// never resets it, so all floats after the first such warning have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// See [`general`].
+    /// The format of [`general`].
     General,
     /// `printf`'s `%.2f`.
     TwoDecimals,
 }
 
 impl Notation {
-    /// What applies after these points were reported.
+    /// Returns the notation after these points were reported.
     pub fn after(points: &[PerfStatus]) -> Self {
         let is_late = |point: &PerfStatus| late_percent(point) > DELAYED_LIMIT_PERCENT;
         if points.iter().any(is_late) { Self::TwoDecimals } else { Self::General }
     }
 
-    /// A float as the report writes it here.
+    /// Formats a float for this place of the report.
     pub fn number(self, value: f64) -> String {
         match self {
             Self::General => general(value),
@@ -30,7 +30,7 @@ impl Notation {
         }
     }
 
-    /// The share of late requests in percent, if the report must warn of it; it changes the notation.
+    /// Returns the share of late requests in percent, if the report must warn of it; this changes the notation.
     pub(crate) fn warn_of_late(&mut self, status: &PerfStatus) -> Option<f64> {
         let percent = late_percent(status);
         let is_late = percent > DELAYED_LIMIT_PERCENT;
@@ -46,13 +46,13 @@ fn late_percent(status: &PerfStatus) -> f64 {
     client.delayed_request_count as f64 / client.request_count as f64 * 100.0
 }
 
-/// A float as a C++ stream prints it by default (`%g`): 6 significant digits, no zeros at the end, and an
+/// Formats a float as a C++ stream does by default (`%g`): 6 significant digits, no zeros at the end, and an
 /// exponent below 1e-4 and from 1e6 on.
 pub fn general(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return special(value);
     }
-    // Rounding to 6 digits comes first: 999999.5 has one digit more afterwards.
+    // Rounding to 6 digits comes first: it can add a digit, as for 999999.5.
     let scientific = format!("{value:.5e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);

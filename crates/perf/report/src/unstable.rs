@@ -1,10 +1,10 @@
-//! Why the windows of a point count as unstable, in words: for the report, the summary and the page alike.
+//! The reason why the windows of a point are unstable, in words for the report, the summary and the page.
 
 use galatea_perf_types::status::Instability;
 
 use crate::number::general;
 
-/// One sentence without an end: what differs by how much, and how much would have been allowed.
+/// Returns one sentence without a full stop: each difference, and the allowed one.
 pub fn reason(why: &Instability) -> String {
     if let Some(limit) = why.limit_ms {
         return format!(
@@ -26,7 +26,7 @@ pub fn reason(why: &Instability) -> String {
     }
 }
 
-/// What is over the bound comes first; what is not is named as well.
+/// Names the differences above the bound first, then the others.
 fn differences(why: &Instability, throughput: f64, latency: f64) -> String {
     let percent = |ratio: f64| format!("{}%", general((ratio * 1e5).round() / 1e3));
     let allowed = format!("{}% (--stability-percentage)", general(why.allowed * 100.0));

@@ -1,4 +1,4 @@
-//! `--collect-metrics`: the GPU gauges of the server's Prometheus page, read at intervals.
+//! `--collect-metrics`: reads the GPU gauges of the server's Prometheus page at intervals.
 
 use std::{
     collections::BTreeMap,
@@ -21,10 +21,10 @@ use galatea_types::LockExt;
 
 use galatea_client::{GetOptions, metric_samples};
 
-/// Queries from a thread of its own between `start` and `stop`.
+/// Reads in a thread of its own between `start` and `stop`.
 pub struct GpuMetricsCollector {
     settings: MetricsSettings,
-    /// Sent with each query, as with the requests to the server.
+    /// Headers of each query, the same as for the server's requests.
     headers: Vec<(String, String)>,
     samples: Arc<Mutex<Samples>>,
     thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -186,7 +186,7 @@ fn read_gauges(page: &str) -> GpuMetrics {
     }
 }
 
-/// The samples of this name, by GPU.
+/// Returns the samples with this name, by GPU.
 fn gauge(page: &str, name: &str) -> BTreeMap<String, f64> {
     let samples = metric_samples(page).filter(|sample| sample.name == name);
     samples
@@ -194,7 +194,7 @@ fn gauge(page: &str, name: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Byte counts may come as `6.3e+07`.
+/// Converts byte counts, which may be written as `6.3e+07`.
 fn whole(values: BTreeMap<String, f64>) -> BTreeMap<String, u64> {
     values.into_iter().map(|(uuid, value)| (uuid, value as u64)).collect()
 }

@@ -1,10 +1,10 @@
 //! The load tool: perf_analyzer's command lines and method, wired together.
 //!
-//! [`run`] is the whole program: [`options`] reads the command line, [`profiler`] measures, and the rest of the
-//! crate connects both to a real server, a real clock and a terminal.
+//! [`run`] is the whole program: [`options`] reads the command line, [`profiler`] measures, and the rest of the crate connects
+//! both to a real server, a real clock and a terminal.
 //!
-//! **Invariants.** The measurement itself (`profiler`) sees only the traits of `galatea-perf-types`; what touches
-//! sockets, signals and files is named in `run.rs` alone.
+//! **Invariants.** The measurement (`profiler`) uses only the traits of `galatea-perf-types`. Only `run.rs` names the code that
+//! uses sockets, signals and files.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! A run from its command line to its exit status: the parts, connected.
+//! Connects the parts of a run, from its command line to its exit status.
 
 use std::{
     fs::{self, File},
@@ -26,7 +26,7 @@ use galatea_perf_types::{
 
 use crate::{
     gpu_metrics::GpuMetricsCollector,
-    options::{self, Parsed},
+    options::{self, ParsedOptions},
     profiler::{Outcome, ProfiledLoad, Profiler},
     server_link::{ServerLink, StatisticsReader},
     system_clock::SystemClock,
@@ -34,17 +34,17 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Runs the tool. `program` is what users typed to start it, `arguments` what stood behind.
+/// Runs the tool. `program` is its name as users typed it, `arguments` the words after it.
 pub fn run(program: &str, arguments: Vec<String>) -> Exit {
     let mut terminal = Terminal::default();
     let command = format!("{program} {}", arguments.join(" "));
     let parsed = options::parse(program, arguments.into_iter(), &mut terminal);
     let ended = match parsed {
-        Ok(Parsed::Help(text) | Parsed::Version(text)) => {
+        Ok(ParsedOptions::Help(text) | ParsedOptions::Version(text)) => {
             terminal.out(&text);
             return Exit::Success;
         }
-        Ok(Parsed::Run(settings)) => {
+        Ok(ParsedOptions::Run(settings)) => {
             Session::open(*settings, command, &mut terminal).and_then(|session| session.run())
         }
         Err(failure) => Err(failure),
@@ -55,7 +55,7 @@ pub fn run(program: &str, arguments: Vec<String>) -> Exit {
     })
 }
 
-/// Everything that is made before the first request.
+/// The parts that exist before the first request.
 struct Session<'a> {
     settings: Settings,
     command: String,
@@ -88,7 +88,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// What the model decides about how it is called.
+    /// Adapts the calls to the model.
     fn adapt_to_model(&mut self) -> Result<()> {
         check_settings(&self.settings, &self.model)?;
         self.settings.calls.asynchronous = self.settings.is_asynchronous(&self.model);
@@ -98,8 +98,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// In perf_analyzer a synchronous request needs a thread; its warning about that is kept, as is where an
-    /// open-ended search stops.
+    /// In perf_analyzer a synchronous request needs a thread. Its warning about that is kept, and so is the end of an open-ended
+    /// search.
     fn limit_threads(&mut self) {
         let asked = self.settings.max_threads;
         let Load::Concurrency(range) = &mut self.settings.load else { return };
@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
         let mut regions = self.shared_memory(&mut requests)?;
         let requests: Arc<dyn RequestSource> = Arc::new(requests);
         let measured = self.measure(requests.clone());
-        // Also after a failure: the server would keep what is registered.
+        // Also after a failure: the server would keep the registered regions.
         if let Some(regions) = &mut regions {
             let given_back = self.link.ask(async |admin| regions.unregister(admin).await);
             if let Err(error) = given_back {
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
         let registered = self.link.ask(async |admin| {
             let registered = regions.register(admin).await;
             if registered.is_err() {
-                // The reason for the failure is reported; that the rest cannot be taken back adds nothing.
+                // The reason for the failure is reported; an error of unregistering the others adds nothing.
                 let _ = regions.unregister(admin).await;
             }
             registered
@@ -232,13 +232,13 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Settings the user did not give are left as the server has them.
+/// Sets trace settings. Those the user did not give are left unchanged.
 fn set_trace(link: &mut ServerLink, settings: &Settings) -> Result<()> {
     if settings.trace.fields.is_empty() {
         return Ok(());
     }
     let fields: Vec<(String, Vec<String>)> = settings.trace.fields.clone().into_iter().collect();
-    // Of the whole server, as perf_analyzer sets them: the steps of an ensemble are traced too.
+    // For the whole server, as in perf_analyzer: the steps of an ensemble are traced too.
     link.need("failed to create triton client backend", async |admin| {
         admin.set_trace("", &fields).await
     })

@@ -1,4 +1,4 @@
-//! Requests to the server from code that is not asynchronous: its facts, its counters, its shared memory.
+//! Requests to the server from synchronous code: the model's facts, counters, shared memory.
 
 use galatea_client::{Admin, Connector, ModelStatistics, Target};
 use galatea_perf_types::{
@@ -8,7 +8,7 @@ use galatea_perf_types::{
 };
 use tokio::{runtime::Runtime, task::LocalSet};
 
-/// A connection of its own, driven by the calling thread.
+/// A connection of its own, which the calling thread drives.
 pub struct ServerLink {
     runtime: Runtime,
     local: LocalSet,
@@ -38,7 +38,7 @@ impl ServerLink {
         self.local.block_on(&self.runtime, question(&mut self.admin))
     }
 
-    /// Like [`Self::ask`] for a request the run cannot go on without: its purpose is put before the reason.
+    /// Like [`Self::ask`] for a request the run cannot do without: an error names its purpose before the reason.
     pub fn need<T>(
         &mut self,
         what: &str,
@@ -49,11 +49,11 @@ impl ServerLink {
     }
 }
 
-/// The counters of one model, or of all.
+/// Reader of the counters of one model, or of all.
 pub struct StatisticsReader<'a> {
     pub link: &'a mut ServerLink,
     pub model: &'a str,
-    /// Empty: all versions.
+    /// The version; empty: all versions.
     pub version: &'a str,
 }
 

@@ -23,7 +23,7 @@ pub struct SystemClock {
     interrupt: Arc<Interrupt>,
 }
 
-/// Ends the sleeps of the clocks that share it, and so what is measured by them.
+/// Ends the sleeps of the clocks that share it, and so their measurements.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     raised: Mutex<bool>,
@@ -31,7 +31,7 @@ pub struct Interrupt {
 }
 
 impl SystemClock {
-    /// Listens for SIGINT from here on: the first one ends sleeps, the second one the process.
+    /// Listens for SIGINT from now on: the first one ends sleeps, the second one the process.
     pub fn start() -> Result<Self> {
         let interrupt = Arc::new(Interrupt::default());
         listen(interrupt.clone())
@@ -39,7 +39,7 @@ impl SystemClock {
         Ok(Self::interrupted_by(interrupt))
     }
 
-    /// Listens for nothing: who uses it says when.
+    /// Makes a clock without a signal: the owner of `interrupt` raises it.
     pub fn interrupted_by(interrupt: Arc<Interrupt>) -> Self {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { epoch, start: Instant::now(), interrupt }
@@ -66,7 +66,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A thread of its own: the main thread sleeps or measures, and must not receive the signal.
+/// Listens in a thread of its own: the main thread sleeps or measures, and must not receive the signal.
 fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let guard = runtime.enter();
@@ -89,12 +89,12 @@ impl Interrupt {
         self.changed.notify_all();
     }
 
-    /// Whether it was raised.
+    /// Returns true if it was raised.
     pub fn is_raised(&self) -> bool {
         *self.raised.lock_unpoisoned()
     }
 
-    /// As perf_analyzer does: the second signal ends the process.
+    /// Handles a signal as in perf_analyzer: the second one ends the process.
     fn on_signal(&self) {
         println!("Interrupt signal ({}) received.", SignalKind::interrupt().as_raw_value());
         if self.is_raised() {

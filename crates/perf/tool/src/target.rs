@@ -1,4 +1,4 @@
-//! `-u`: from the text to a place to connect to.
+//! Converts the text of `-u` to the target of connections.
 
 use galatea_client::{Address, Target};
 use galatea_perf_types::{
@@ -6,8 +6,8 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-/// `host`, `host:port`, `[v6]:port`, each with a scheme of the protocol before (`http://`, `https://`, `grpc://`)
-/// and, for HTTP, a path behind.
+/// Reads `host`, `host:port` or `[v6]:port`. A scheme of the protocol (`http://`, `https://`, `grpc://`) may precede it, and
+/// over HTTP a path may follow.
 pub fn target(settings: &Settings) -> Result<Target> {
     let Address { host, port, path } =
         Address::read(&settings.url, settings.protocol).map_err(|reason| {

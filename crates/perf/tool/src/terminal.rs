@@ -7,7 +7,7 @@ use galatea_perf_types::console::Console;
 /// The report goes to stdout. Progress shows only on a terminal, on one line that the next text erases.
 #[derive(Default)]
 pub struct Terminal {
-    /// Stdout is taken by a file of ours.
+    /// Stdout is taken by a file of the tool.
     pub reports_to_stderr: bool,
     line_is_shown: bool,
 }
@@ -23,7 +23,7 @@ impl Terminal {
     }
 }
 
-// A reader that went away (`| head`) is no error.
+// A reader that is gone (`| head`) is not an error.
 impl Console for Terminal {
     fn out(&mut self, text: &str) {
         self.erase_progress();

@@ -1,4 +1,4 @@
-//! Where the report and the warnings go. A trait, so that golden tests read both in the order they came.
+//! The destination of the report and the warnings. It is a trait, so that golden tests see both in order.
 
 /// Output of a run.
 pub trait Console {
@@ -8,6 +8,6 @@ pub trait Console {
     /// Warnings and errors.
     fn err(&mut self, text: &str);
 
-    /// What is going on right now, shown only on a terminal and overwritten by what comes next.
+    /// The present state of the run. It is shown only on a terminal, and the next output overwrites it.
     fn progress(&mut self, _text: &str) {}
 }

@@ -1,4 +1,4 @@
-//! Why the tool ends without a result, and its exit status.
+//! The reason why the tool ends without a result, and its exit status.
 
 /// Exit statuses are those of perf_analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,11 +6,11 @@
 pub enum Exit {
     /// The run was measured, or a text was printed.
     Success = 0,
-    /// No stable measurement.
+    /// The measurement was not stable.
     Unstable = 2,
-    /// The command line.
+    /// The command line is wrong.
     Option = 3,
-    /// Everything else.
+    /// Any other failure.
     Generic = 99,
 }
 
@@ -20,7 +20,7 @@ pub enum Exit {
 pub struct Failure {
     /// The status the program ends with.
     pub exit: Exit,
-    /// What the user reads.
+    /// The text for the user.
     pub message: String,
 }
 
@@ -36,5 +36,5 @@ impl Failure {
     }
 }
 
-/// What may fail for a reason that ends the run.
+/// The result of an operation whose failure ends the run.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

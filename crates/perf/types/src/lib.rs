@@ -1,4 +1,4 @@
-//! The vocabulary of the load tool, and the seams between its parts.
+//! The types of the load tool, and the traits between its parts.
 //!
 //! The command line becomes [`settings::Settings`]; a [`requests::RequestSource`] knows what to send; a
 //! [`load::LoadGenerator`] sends it and leaves [`record::RequestRecord`]s; the profiler turns windows of

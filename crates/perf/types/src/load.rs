@@ -13,7 +13,7 @@ pub trait LoadGenerator {
     /// Sends requests one after the other until `count` have been answered, keeping no records.
     fn warm_up(&mut self, start: LoadStart, count: u64) -> Result<()>;
 
-    /// Starts the load, or changes it. With a `request_count` exactly so many requests are sent, then none.
+    /// Starts the load, or changes it. With a `request_count` exactly that many requests are sent, then none.
     fn start(&mut self, start: LoadStart, request_count: Option<u64>) -> Result<()>;
 
     /// The first error that stopped a worker.
@@ -28,29 +28,29 @@ pub trait LoadGenerator {
     /// Sums over all calls so far.
     fn call_totals(&self) -> CallTotals;
 
-    /// Begins a new count of idle time.
+    /// Starts counting idle time from zero.
     fn reset_idle_time(&mut self);
 
-    /// Time since then in which the workers had nothing to do but wait, averaged over the workers.
+    /// The time since then in which the workers only waited, averaged over the workers.
     fn idle_time(&self) -> Duration;
 
     /// Requests sent since the last call.
     fn take_sent_count(&mut self) -> u64;
 
-    /// All requests of a `request_count` or of a periodic run are answered.
+    /// Returns true once all requests of a `request_count` or of a periodic run are answered.
     fn is_finished(&self) -> bool;
 
-    /// The rate that custom intervals amount to, in requests per second.
+    /// The rate of the custom intervals, in requests per second.
     fn custom_request_rate(&self) -> Option<f64>;
 
-    /// Sends no more, waits for what is in flight, ends sequences that are open.
+    /// Sends no more requests, waits for those in flight, and ends sequences that are open.
     fn stop(&mut self) -> Result<()>;
 }
 
 /// The load to start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadStart {
-    /// So many requests in flight at any time.
+    /// This many requests are in flight at any time.
     Concurrency(u64),
     /// Requests per second.
     RequestRate(f64),
@@ -74,13 +74,13 @@ pub trait Clock {
 
 /// The server's own counters.
 pub trait ServerStatistics {
-    /// By name and version: of one model, or of all that the server has (ensembles, BLS).
+    /// Returns counters by name and version: of one model, or of all that the server has (ensembles, BLS).
     fn read(&mut self, all_models: bool) -> Result<Vec<((String, String), ModelCounters)>>;
 }
 
 /// GPU gauges, read at intervals in the background.
 pub trait MetricsCollector {
-    /// Begins to ask.
+    /// Starts reading.
     fn start(&mut self);
     /// The samples since the last call; an error if the last query failed.
     fn take(&mut self) -> Result<Vec<GpuMetrics>>;
@@ -88,6 +88,6 @@ pub trait MetricsCollector {
     fn take_warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
-    /// Asks no more.
+    /// Stops reading.
     fn stop(&mut self);
 }

@@ -2,18 +2,18 @@
 
 use galatea_types::DataType;
 
-/// What the load and the reports need to know of the model.
+/// The facts about the model that the load and the reports need.
 #[derive(Clone, Debug)]
 pub struct ModelInfo {
     /// The model's name.
     pub name: String,
-    /// As requested; empty: the latest.
+    /// The requested version; empty: the latest.
     pub version: String,
     /// Largest batch; zero: the model has no batch dimension.
     pub max_batch_size: u64,
-    /// What decides when and where its requests run.
+    /// The scheduler that runs its requests.
     pub scheduling: SchedulingKind,
-    /// Whether a request may have any number of responses.
+    /// A request may have any number of responses.
     pub decoupled: bool,
     /// The server may answer from its cache (the model's, or a composing model's).
     pub response_cache: bool,
@@ -49,9 +49,9 @@ pub struct InputInfo {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 where it may vary.
+    /// The shape without the batch dimension; -1 where it may vary.
     pub shape: Vec<i64>,
-    /// It holds a shape, so it has no batch dimension.
+    /// The input holds a shape, so it has no batch dimension.
     pub is_shape_tensor: bool,
     /// A request may leave it out.
     pub optional: bool,
@@ -64,7 +64,7 @@ pub struct OutputInfo {
     pub name: String,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 where it may vary.
+    /// The shape without the batch dimension; -1 where it may vary.
     pub shape: Vec<i64>,
 }
 
@@ -80,7 +80,7 @@ pub struct ComposingModel {
 }
 
 impl ModelInfo {
-    /// Whether every request must belong to a sequence.
+    /// Returns true if every request must belong to a sequence.
     pub fn is_sequence(&self) -> bool {
         matches!(self.scheduling, SchedulingKind::Sequence | SchedulingKind::EnsembleSequence)
     }

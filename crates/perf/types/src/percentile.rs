@@ -2,7 +2,7 @@
 
 use crate::record::Nanos;
 
-/// The value at the index nearest to `percent`, halves up, as perf_analyzer picks it; `None` without values. `sorted`
+/// Returns the value at the index nearest to `percent`, halves up, as perf_analyzer does; `None` without values. `sorted`
 /// ascends.
 pub fn percentile(sorted: &[Nanos], percent: f64) -> Option<Nanos> {
     let last = sorted.len().checked_sub(1)?;

@@ -9,17 +9,17 @@ pub type Nanos = u64;
 /// One request that has had its last response.
 #[derive(Clone, Debug, Default)]
 pub struct RequestRecord {
-    /// When sending began.
+    /// Time at which sending began.
     pub start: Nanos,
-    /// When the schedule wanted it to begin (rate modes); latencies free of coordinated omission count from here.
+    /// Time at which the schedule wanted it to begin (rate modes). Latencies free of coordinated omission count from here.
     pub intended_start: Option<Nanos>,
-    /// When each response was there, in order. Never empty.
+    /// Time of each response, in order. Never empty.
     pub responses: SmallVec<[Nanos; 1]>,
     /// The last response carried nothing but the flag that it is the last (decoupled models).
     pub last_response_is_empty: bool,
     /// The correlation id; zero outside of sequences.
     pub sequence_id: u64,
-    /// Whether it was the last request of its sequence.
+    /// It was the last request of its sequence.
     pub sequence_end: bool,
     /// It could not be sent when the schedule wanted it.
     pub delayed: bool,
@@ -39,7 +39,7 @@ pub struct ExportedRequest {
 }
 
 impl RequestRecord {
-    /// When the request ended: the last response with content; `None` if there was none.
+    /// Time of the last response with content; `None` if there was none.
     pub fn end(&self) -> Option<Nanos> {
         let without = usize::from(self.last_response_is_empty);
         self.responses
@@ -53,12 +53,12 @@ impl RequestRecord {
 /// Sums over all calls since the start, for the client's share of the time (unary calls only).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTotals {
-    /// How many calls have ended.
+    /// Number of calls that have ended.
     pub calls: u64,
-    /// From start to end, in nanoseconds.
+    /// Time from start to end, in nanoseconds.
     pub request_ns: u64,
-    /// From start until the request was sent, in nanoseconds.
+    /// Time from start until the request was sent, in nanoseconds.
     pub send_ns: u64,
-    /// From the first byte of the response to the last, in nanoseconds.
+    /// Time from the first byte of the response to the last, in nanoseconds.
     pub receive_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! The requests of a run: what the load sends, by data stream and step.
+//! The requests of a run, by data stream and step.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ pub trait RequestSource: Send + Sync {
     /// The request of a step, batched: with a batch size of n it holds the data of this step and the n - 1 after it.
     fn template(&self, stream: usize, step: usize) -> Arc<InferTemplate>;
 
-    /// What the outputs must be, from `validation_data`; `None`: not checked.
+    /// The expected outputs, from `validation_data`; `None`: outputs are not checked.
     fn expected(&self, stream: usize, step: usize) -> Option<&[ExpectedOutput]>;
 
-    /// Whether user data was given, which then decides about the length of sequences.
+    /// Returns true if the user gave data, which then decides the length of sequences.
     fn is_user_data(&self) -> bool;
 }
 
@@ -27,6 +27,6 @@ pub trait RequestSource: Send + Sync {
 pub struct ExpectedOutput {
     /// The output's name.
     pub name: String,
-    /// As in [`OutputTensor::data`](galatea_client::OutputTensor::data).
+    /// The data, as in [`OutputTensor::data`](galatea_client::OutputTensor::data).
     pub data: bytes::Bytes,
 }

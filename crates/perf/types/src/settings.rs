@@ -1,4 +1,4 @@
-//! What the user requested, after every check that needs no server.
+//! The user's settings, after every check that needs no server.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -25,37 +25,37 @@ pub struct Settings {
     pub url: String,
     /// The protocol of all calls.
     pub protocol: Protocol,
-    /// How detailed the report is.
+    /// Level of detail of the report.
     pub verbosity: Verbosity,
     /// Batch size of every request.
     pub batch_size: u64,
-    /// What is sent and when.
+    /// The load: what is sent, and at which times.
     pub load: Load,
-    /// Which points of a range are measured.
+    /// The points of a range that are measured.
     pub search: Search,
-    /// Milliseconds; `None`: no limit.
+    /// Latency limit in milliseconds; `None`: no limit.
     pub latency_limit: Option<u64>,
-    /// How long one measurement lasts.
+    /// Length of one measurement.
     pub window: Window,
     /// Allowed spread over the last windows, as a ratio: 0.1 for 10 %.
     pub stability: f64,
-    /// Windows after which a point that is not stable is given up.
+    /// Number of windows after which the tool gives up a point that is not stable.
     pub max_trials: u32,
     /// The latency that decides about stability; `None`: the average.
     pub percentile: Option<u8>,
-    /// A run of exactly so many requests, in one window.
+    /// Number of requests of the run, all in one window; `None`: no such bound.
     pub request_count: Option<u64>,
     /// Requests before the measurement.
     pub warmup_request_count: u64,
-    /// As requested; `None`: the default of the load mode.
+    /// The requested number; `None`: the default of the load mode.
     pub max_threads: Option<usize>,
-    /// How requests are sent.
+    /// The form of calls.
     pub calls: Calls,
     /// Sequences, for models that need them.
     pub sequences: SequenceSettings,
-    /// What requests hold.
+    /// The data of requests.
     pub data: DataSettings,
-    /// Whether tensors travel through shared memory.
+    /// The use of shared memory for tensors.
     pub shared_memory: SharedMemory,
     /// Bytes for each output, batch element included only once (the region is this times the batch size).
     pub output_region_size: usize,
@@ -65,7 +65,7 @@ pub struct Settings {
     pub headers: Vec<(String, String)>,
     /// Compression of requests (gRPC only).
     pub compression: Compression,
-    /// For the protocol in use.
+    /// TLS settings of the protocol in use.
     pub tls: Option<Tls>,
     /// Models a BLS model calls: name and version, empty for any.
     pub bls_composing_models: Vec<(String, String)>,
@@ -79,18 +79,18 @@ pub struct Settings {
     pub verbose_csv: bool,
     /// `--profile-export-file`: every request as JSON.
     pub profile_export_file: Option<PathBuf>,
-    /// Ours: a summary of everything measured (`-` is stdout, and then the report goes to stderr).
+    /// Not in perf_analyzer: a summary of everything measured (`-` is stdout, and then the report goes to stderr).
     pub json_file: Option<PathBuf>,
-    /// Ours: a self-contained page.
+    /// Not in perf_analyzer: a self-contained page.
     pub html_file: Option<PathBuf>,
-    /// Ours: summaries of other runs to lay over this one in the page.
+    /// Not in perf_analyzer: summaries of other runs to compare with this one in the page.
     pub compare: Vec<PathBuf>,
-    /// Ours: the run's name in summaries and comparisons; `None`: made from the server's name and version.
+    /// Not in perf_analyzer: the run's name in summaries and comparisons; `None`: made from the server's name and version.
     pub label: Option<String>,
 }
 
 impl Default for Settings {
-    /// What a command line means that has no option.
+    /// The settings of a command line without options.
     fn default() -> Self {
         Self {
             model_name: String::new(),
@@ -133,19 +133,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What a command line means that names nothing but a model.
+    /// The settings of a command line that names only a model.
     pub fn defaults(model_name: &str) -> Self {
         Self { model_name: model_name.to_owned(), ..Self::default() }
     }
 
-    /// Whether requests are asynchronous, which those of sequences are unless it was ruled out.
+    /// Returns true if requests are asynchronous. Those of sequences are, unless `--sync` was given.
     pub fn is_asynchronous(&self, model: &ModelInfo) -> bool {
         let Calls { asynchronous, forced_sync, streaming } = self.calls;
         asynchronous || streaming || (model.is_sequence() && !forced_sync)
     }
 }
 
-/// How detailed the report is.
+/// Level of detail of the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// The result of each point.
@@ -169,12 +169,12 @@ pub struct Range<T> {
     pub step: T,
 }
 
-/// What is sent and when.
+/// The load: what is sent, and at which times.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
-    /// So many requests are always in flight.
+    /// This many requests are always in flight.
     Concurrency(Range<u64>),
-    /// Requests per second, sent on schedule whatever the server does.
+    /// Requests are sent on schedule, however slowly the server answers.
     RequestRate {
         /// Requests per second.
         range: Range<f64>,
@@ -185,14 +185,14 @@ pub enum Load {
     CustomIntervals(Vec<Duration>),
     /// Concurrency grows by `step` when every request of the last step has had `period` responses.
     PeriodicConcurrency {
-        /// Requests in flight: at first, at last, and how many are added at a time.
+        /// Requests in flight: the first number, the last, and the step between two.
         range: Range<u64>,
-        /// Responses after which a request counts for its step.
+        /// Number of responses after which a request counts for its step.
         period: u64,
     },
 }
 
-/// The gaps between requests of a rate.
+/// The gaps between requests in the rate modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distribution {
     /// All the same.
@@ -202,30 +202,30 @@ pub enum Distribution {
     Poisson,
 }
 
-/// Which points of a range are measured.
+/// The points of a range that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// Each, in steps, until one is over the latency limit or not stable.
+    /// Every point, in steps, until one exceeds the latency limit or is not stable.
     Linear,
-    /// Those that narrow down where the latency limit is met.
+    /// A binary search for the point at which the latency limit is met.
     Binary,
 }
 
-/// How long one measurement lasts.
+/// Length of one measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// Milliseconds.
+    /// A time in milliseconds.
     Time(u64),
-    /// At least so many requests.
+    /// A number of requests, at least.
     Count(u64),
 }
 
-/// How requests are sent.
+/// The form of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// `--async` or `--streaming`. A sequence model makes it true later, unless `forced_sync`.
     pub asynchronous: bool,
-    /// `--sync`: blocking calls for sequence models, too.
+    /// `--sync`: sequence models get blocking calls too.
     pub forced_sync: bool,
     /// `--streaming`: over one gRPC stream per worker.
     pub streaming: bool,
@@ -238,13 +238,13 @@ pub struct SequenceSettings {
     pub count: u64,
     /// Requests of a sequence, on average.
     pub length: u64,
-    /// Whether `length` was requested; otherwise user data decides it.
+    /// `length` was requested; otherwise user data decides it.
     pub length_specified: bool,
-    /// Percent.
+    /// Variation of the length, in percent.
     pub length_variation: f64,
     /// The first correlation id.
     pub first_id: u64,
-    /// How many ids there are; `None`: no bound.
+    /// Number of ids; `None`: no bound.
     pub id_count: Option<u64>,
     /// One request of a sequence at a time, in the rate modes.
     pub serial: bool,
@@ -264,10 +264,10 @@ impl Default for SequenceSettings {
     }
 }
 
-/// What requests hold.
+/// The data of requests.
 #[derive(Clone, Debug)]
 pub struct DataSettings {
-    /// Where the elements come from.
+    /// The source of the elements.
     pub source: DataSource,
     /// `--shape`, without the batch dimension.
     pub shapes: BTreeMap<String, Vec<i64>>,
@@ -275,9 +275,9 @@ pub struct DataSettings {
     pub string_length: usize,
     /// The string to send instead of random ones.
     pub string_data: Option<String>,
-    /// How inputs travel over HTTP.
+    /// Encoding of inputs over HTTP.
     pub input_format: TensorFormat,
-    /// How outputs travel over HTTP.
+    /// Encoding of outputs over HTTP.
     pub output_format: TensorFormat,
 }
 
@@ -294,7 +294,7 @@ impl Default for DataSettings {
     }
 }
 
-/// Where the elements of inputs come from.
+/// The source of the elements of inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataSource {
     /// All elements are zero.
@@ -305,27 +305,27 @@ pub enum DataSource {
     Files(Vec<PathBuf>),
 }
 
-/// Whether tensors travel through shared memory.
+/// The use of shared memory for tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedMemory {
-    /// In requests and responses.
+    /// Tensors travel in requests and responses.
     None,
-    /// Through POSIX shared memory that the server maps.
+    /// Tensors travel through POSIX shared memory that the server maps.
     System,
 }
 
 /// The server's metrics endpoint.
 #[derive(Clone, Debug)]
 pub struct MetricsSettings {
-    /// With or without `http://`.
+    /// The endpoint's URL, with or without `http://`.
     pub url: String,
-    /// How often it is read.
+    /// Time between two reads.
     pub interval: Duration,
 }
 
-/// The server's trace settings as requested; empty: the server's are left alone.
+/// The requested trace settings of the server; empty: they are not changed.
 #[derive(Clone, Debug, Default)]
 pub struct TraceSettings {
-    /// By name, as the trace extension has them; each with its values.
+    /// Values by setting, under the names of the trace extension.
     pub fields: BTreeMap<String, Vec<String>>,
 }

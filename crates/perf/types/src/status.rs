@@ -1,4 +1,4 @@
-//! What one measurement found. Reports are functions of these values alone.
+//! Results of one measurement. Reports are functions of these values alone.
 
 use std::collections::BTreeMap;
 
@@ -18,54 +18,54 @@ pub enum LoadPoint {
 /// One window, or the merge of several.
 #[derive(Clone, Debug)]
 pub struct PerfStatus {
-    /// Where in the search this was measured.
+    /// The load at which this was measured.
     pub load: LoadPoint,
     /// Batch size of every request.
     pub batch_size: u64,
-    /// Whether the requests belonged to sequences.
+    /// The requests belonged to sequences.
     pub on_sequence_model: bool,
-    /// False only of a merge of windows that do not agree: its figures are a hint.
+    /// False only for a merge of windows that do not agree: its figures are a hint.
     pub is_stable: bool,
-    /// What the client saw.
+    /// Measurements of the client.
     pub client: ClientStats,
     /// `None`: the server has no statistics extension.
     pub server: Option<ServerStats>,
     /// The GPU samples of the window, or their merge; empty when none were requested.
     pub metrics: Vec<GpuMetrics>,
-    /// The asked percentile, or the average.
+    /// The requested percentile, or the average.
     pub stabilizing_latency_ns: Nanos,
     /// Share of the time in which the tool's threads were busy, in percent.
     pub overhead_percent: f64,
     /// Requests sent per second, whether they have ended or not.
     pub send_request_rate: f64,
-    /// The windows behind a merged status, oldest first; empty in a window's own status.
+    /// The windows of a merged status, oldest first; empty in a window's own status.
     pub windows: Vec<WindowFigures>,
     /// Latencies from the intended start, rate modes only: sorted.
     pub scheduled_latencies: Vec<Nanos>,
     /// CPU time of the tool itself in this window, user and system.
     pub tool_cpu_ns: u64,
-    /// Why the windows do not agree; `None`: they do, or it is a window's own status.
+    /// The reason why the windows do not agree; `None`: they do, or it is a window's own status.
     pub instability: Option<Instability>,
 }
 
-/// Why the windows of a point count as unstable, and what each of them measured.
+/// The reason why the windows of a point count as unstable, and the result of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Instability {
-    /// How far the windows may lie apart, as a ratio: the largest over the smallest, less one.
+    /// Largest difference between windows that is allowed, as a ratio: the largest over the smallest, less one.
     pub allowed: f64,
-    /// So many of the last windows must agree.
+    /// Number of last windows that must agree.
     pub needed: usize,
-    /// How far those lie apart in throughput; `None`: there are fewer, or one of them measured nothing.
+    /// Their difference in throughput; `None`: there are fewer, or one of them measured nothing.
     pub throughput: Option<f64>,
-    /// The same of the latency.
+    /// Their difference in latency.
     pub latency: Option<f64>,
-    /// The latency limit that one of them was over, in milliseconds: more windows would not have helped.
+    /// The latency limit that one of them exceeded, in milliseconds: more windows would not have helped.
     pub limit_ms: Option<u64>,
     /// Every window of the point, oldest first. The last ones are those that were merged.
     pub trials: Vec<Trial>,
 }
 
-/// A window of a point that was given up.
+/// A window of a point that the tool gave up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
     /// Throughput in inferences per second.
@@ -74,17 +74,17 @@ pub struct Trial {
     pub latency_ns: Option<Nanos>,
 }
 
-/// Above this share of busy time the tool itself is taken for the limit, in percent.
+/// Share of busy time, in percent, above which the tool itself may be the limit.
 const OVERHEAD_LIMIT_PERCENT: f64 = 50.0;
 
 impl PerfStatus {
-    /// Whether the tool itself may have been the limit, and not the server.
+    /// Returns true if the tool itself, and not the server, may have been the limit.
     pub fn is_bound_by_the_tool(&self) -> bool {
         self.overhead_percent > OVERHEAD_LIMIT_PERCENT
     }
 }
 
-/// What a window contributed, for confidence intervals.
+/// The figures of one window, for confidence intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowFigures {
     /// Throughput in inferences per second.
@@ -95,7 +95,7 @@ pub struct WindowFigures {
     pub duration_ns: Nanos,
 }
 
-/// What the client saw.
+/// Measurements of the client.
 #[derive(Clone, Debug, Default)]
 pub struct ClientStats {
     /// Requests that ended in the window.
@@ -106,15 +106,15 @@ pub struct ClientStats {
     pub delayed_request_count: u64,
     /// Responses; more than requests for decoupled models.
     pub response_count: u64,
-    /// Length of the window, or of all together.
+    /// Length of the window, or of all windows together.
     pub duration_ns: Nanos,
-    /// Sorted.
+    /// Latencies of all requests, sorted.
     pub latencies: Vec<Nanos>,
     /// Average latency.
     pub avg_latency_ns: Nanos,
     /// Standard deviation of the latency in microseconds; `u64::MAX` with a single request.
     pub std_us: u64,
-    /// 50, 90, 95, 99 and the one requested.
+    /// Latency at the percentiles 50, 90, 95, 99 and the requested one.
     pub percentile_latency_ns: BTreeMap<u8, Nanos>,
     /// Inferences per second: requests times the batch size.
     pub infer_per_sec: f64,
@@ -122,7 +122,7 @@ pub struct ClientStats {
     pub responses_per_sec: f64,
     /// Sequences per second.
     pub sequence_per_sec: f64,
-    /// Averages over calls the library completed; zero for decoupled models.
+    /// Calls that the library completed; zero for decoupled models. The averages below are over these.
     pub completed_count: u64,
     /// Average time of a call.
     pub avg_request_time_ns: Nanos,
@@ -135,13 +135,13 @@ pub struct ClientStats {
 /// Differences of a model's counters over the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerStats {
-    /// Those of the model itself.
+    /// Counters of the model itself.
     pub counters: ModelCounters,
-    /// By name and version, in this order, each with its own.
+    /// Statistics of its composing models, by name and version.
     pub composing: BTreeMap<(String, String), ServerStats>,
 }
 
-/// Counters of one model version as the statistics endpoint gives them.
+/// Counters of one model version from the statistics endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelCounters {
     /// Requests that succeeded, from arrival to response.
@@ -150,7 +150,7 @@ pub struct ModelCounters {
     pub inference_count: u64,
     /// Executions of the model.
     pub execution_count: u64,
-    /// Items of all executions, also of those that failed; zero: the server does not tell batch sizes.
+    /// Items of all executions, failed ones included; zero: the server does not report batch sizes.
     pub executed_items: u64,
     /// Time in the queue.
     pub queue: CountAndTime,
@@ -162,19 +162,19 @@ pub struct ModelCounters {
     pub compute_output: CountAndTime,
     /// Responses from the cache.
     pub cache_hit: CountAndTime,
-    /// Requests that were not in the cache: looking up in vain, and storing.
+    /// Requests that were not in the cache: the lookup and the storing.
     pub cache_miss: CountAndTime,
 }
 
 /// Averages of GPU gauges over a window, by the GPU's UUID.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuMetrics {
-    /// Ratio, 0 to 1.
+    /// Ratio of busy time, 0 to 1.
     pub utilization: BTreeMap<String, f64>,
     /// Power in watts.
     pub power_watts: BTreeMap<String, f64>,
     /// Memory in use, in bytes.
     pub memory_used_bytes: BTreeMap<String, u64>,
-    /// Memory there is, in bytes.
+    /// Memory of the GPU, in bytes.
     pub memory_total_bytes: BTreeMap<String, u64>,
 }

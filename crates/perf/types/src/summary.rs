@@ -1,4 +1,4 @@
-//! Everything a run found, as `--json` writes it, `--html` draws it and `--compare` reads it.
+//! The results of a run. `--json` writes them, `--html` draws them, `--compare` reads them.
 //!
 //! Latencies are microseconds (fractions allowed), times of day Unix seconds. Fields are only ever added.
 
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// `format` of a [`Summary`] this version writes.
+/// The value of `format` in a [`Summary`] of this version.
 pub const FORMAT: &str = "galatea-perf/1";
 
-/// Everything a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// [`FORMAT`].
@@ -18,17 +18,17 @@ pub struct Summary {
     pub command: String,
     /// A name for the run in comparisons: server name and version, or the file's name.
     pub label: String,
-    /// When the run began, in Unix seconds.
+    /// Time at which the run began, in Unix seconds.
     pub started_at: f64,
     /// The model's name.
     pub model: String,
     /// The version requested; empty: the latest.
     pub model_version: String,
-    /// As the server's metadata has it.
+    /// The name in the server's metadata.
     pub server_name: String,
-    /// As the server's metadata has it.
+    /// The version in the server's metadata.
     pub server_version: String,
-    /// The program behind that name, where it says.
+    /// The program with that name, if the server reports it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server_implementation: String,
     /// `http` or `grpc`.
@@ -38,14 +38,14 @@ pub struct Summary {
     /// The percentile that decided about stability; absent: the average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<u8>,
-    /// In the order of the search.
+    /// Points in the order of the search.
     pub points: Vec<Point>,
-    /// What the user was warned of, one line each.
+    /// Warnings that the user saw, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
-/// What was measured at one load.
+/// The results at one load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// `concurrency` or `request_rate`.
@@ -55,7 +55,7 @@ pub struct Point {
     /// The windows do not agree: the figures are a hint. Absent: they do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstable: bool,
-    /// Why they do not agree, and every window that was measured; absent: they do.
+    /// The reason why they do not agree, and every window that was measured; absent: they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instability: Option<Instability>,
     /// Requests that ended in the windows.
@@ -70,19 +70,19 @@ pub struct Point {
     /// Responses per second, for decoupled models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_throughput: Option<f64>,
-    /// From sending to the last response.
+    /// Latency from sending to the last response.
     pub latency: Latency,
     /// 95 % confidence interval of the deciding latency over the windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ci95: Option<[f64; 2]>,
-    /// From the time the schedule wanted each request sent, so that a stalled server counts (rate modes).
+    /// Latency from the time the schedule wanted each request sent, so that a stalled server counts (rate modes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled_latency: Option<Latency>,
     /// Requests that could not be sent on schedule.
     pub delayed_request_count: u64,
     /// The parts of an average call.
     pub client: ClientTimes,
-    /// The server's times; absent: it has no statistics.
+    /// The server's times; absent: it has no statistics extension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerTimes>,
     /// The windows that were merged, oldest first.
@@ -111,15 +111,15 @@ pub struct Latency {
 /// Averages of the parts of a call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClientTimes {
-    /// Until the request was sent.
+    /// Time until the request was sent.
     pub send_us: f64,
-    /// From then until the response began.
+    /// Time from then until the response began.
     pub response_wait_us: f64,
-    /// From then until the response was there.
+    /// Time from then until the response was complete.
     pub receive_us: f64,
 }
 
-/// Of a model version; averages over requests.
+/// Averages over the requests of a model version.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ServerTimes {
     /// The model's name.
@@ -132,22 +132,22 @@ pub struct ServerTimes {
     pub inference_count: u64,
     /// Executions of the model.
     pub execution_count: u64,
-    /// Items of all executions, also of those that failed; absent: the server does not tell batch sizes.
+    /// Items of all executions, failed ones included; absent: the server does not report batch sizes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub executed_items: u64,
-    /// From arrival to response.
+    /// Time from arrival to response.
     pub request_us: f64,
-    /// In the queue.
+    /// Time in the queue.
     pub queue_us: f64,
-    /// Preparing inputs.
+    /// Time in which inputs were prepared.
     pub compute_input_us: f64,
-    /// Executing the model.
+    /// Time in which the model was executed.
     pub compute_infer_us: f64,
-    /// Preparing outputs.
+    /// Time in which outputs were prepared.
     pub compute_output_us: f64,
-    /// Answering from the cache.
+    /// Time to answer from the cache.
     pub cache_hit_us: f64,
-    /// Looking up in vain and storing.
+    /// Time of lookups that found nothing and of storing.
     pub cache_miss_us: f64,
     /// The steps of an ensemble.
     #[serde(default)]
@@ -155,8 +155,8 @@ pub struct ServerTimes {
 }
 
 impl ServerTimes {
-    /// Returns the mean batch size: the items of all executions over all executions. Inferences leave out requests that
-    /// failed, so where the server tells no batch sizes they give a mean only as long as it is a possible one.
+    /// Returns the mean batch size: the items of all executions over all executions. Without batch sizes from the server,
+    /// inferences replace the items. They leave out failed requests: `None` if the mean is below one.
     pub fn batch_size(&self) -> Option<f64> {
         let items = match self.executed_items {
             0 => self.inference_count,
@@ -167,7 +167,7 @@ impl ServerTimes {
     }
 }
 
-/// What one window measured.
+/// The figures of one window.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WindowPoint {
     /// Inferences per second.
@@ -176,17 +176,17 @@ pub struct WindowPoint {
     pub latency_us: f64,
 }
 
-/// Why the windows of a point do not agree. Differences are the largest window over the smallest, less one.
+/// The reason why the windows of a point do not agree. Differences are the largest window over the smallest, less one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Instability {
-    /// In words.
+    /// The reason as a text.
     pub reason: String,
-    /// How far the last windows may differ (`--stability-percentage`).
+    /// Largest difference of the last windows that is allowed (`--stability-percentage`).
     pub allowed_percent: f64,
-    /// How far they differ in throughput; absent: there are too few to tell.
+    /// Their difference in throughput; absent: there are too few windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_percent: Option<f64>,
-    /// How far they differ in the latency that decides; absent: there are too few to tell.
+    /// Their difference in the latency that decides; absent: there are too few windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_percent: Option<f64>,
     /// The latency limit that was exceeded, so that no more windows were measured.
@@ -196,7 +196,7 @@ pub struct Instability {
     pub trials: Vec<Trial>,
 }
 
-/// A window of a point that was given up.
+/// A window of a point that the tool gave up.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Trial {
     /// Inferences per second.
@@ -204,7 +204,7 @@ pub struct Trial {
     /// The latency that decides about stability; absent: the window failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<f64>,
-    /// Whether it is part of the figures reported for the point.
+    /// It is part of the figures reported for the point.
     pub merged: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The handler of SIGFPE: gives a division that the processor refused a result, and goes on behind it.
+//! The handler of SIGFPE: gives a failed division a result, and continues after it.
 
 use std::{
     mem, ptr,
@@ -12,7 +12,7 @@ use crate::{
     owner::note_fault,
 };
 
-/// What handled the signal before.
+/// The previous handler of the signal.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// `si_code` of an integer division; floating-point exceptions have others.
@@ -71,13 +71,13 @@ const REGISTERS: [c_int; 16] = [
 const RAX: u8 = 0;
 const RDX: u8 = 2;
 
-type Saved = [greg_t; 23];
+type SavedHandler = [greg_t; 23];
 
-/// False where the instruction is no division, or its fault nobody's.
+/// Repairs a division. Returns false if the instruction is not a division, or its fault belongs to no run.
 ///
 /// # Safety
-/// The registers are those of a thread that has just been interrupted by a division.
-unsafe fn repair(registers: &mut Saved) -> bool {
+/// The registers must be those of a thread that a division has just interrupted.
+unsafe fn repair(registers: &mut SavedHandler) -> bool {
     let at = registers[libc::REG_RIP as usize] as *const u8;
     // SAFETY: the processor has read these bytes; no more of them are asked for than the instruction has.
     let Some(division) = decode(|offset| unsafe { at.add(offset).read() }) else { return false };
@@ -87,14 +87,15 @@ unsafe fn repair(registers: &mut Saved) -> bool {
     // SAFETY: the processor has read the divisor from there.
     let divisor = unsafe { divisor(registers, &division) };
     let low = value(registers, RAX) & mask(division.width);
-    // What AArch64 gives: by zero, nothing with the dividend left; else, the smallest number by -1 is itself.
+    // The results of AArch64: by zero, the result is zero and the remainder the dividend; the smallest number by -1 is
+    // itself.
     let (quotient, remainder) = if divisor == 0 { (0, low) } else { (low, 0) };
     store(registers, division.width, quotient, remainder);
     registers[libc::REG_RIP as usize] += greg_t::from(division.length);
     true
 }
 
-fn value(registers: &Saved, number: u8) -> u64 {
+fn value(registers: &SavedHandler, number: u8) -> u64 {
     registers[REGISTERS[usize::from(number)] as usize].cast_unsigned()
 }
 
@@ -103,8 +104,8 @@ fn mask(width: u8) -> u64 {
 }
 
 /// # Safety
-/// Where the operand is in memory, that is readable.
-unsafe fn divisor(registers: &Saved, division: &Division) -> u64 {
+/// An operand in memory must be readable.
+unsafe fn divisor(registers: &SavedHandler, division: &Division) -> u64 {
     let Division { width, divisor, length } = *division;
     match divisor {
         Operand::Register(number) => value(registers, number) & mask(width),
@@ -124,7 +125,7 @@ unsafe fn divisor(registers: &Saved, division: &Division) -> u64 {
     }
 }
 
-fn place(registers: &Saved, address: Address, length: u8) -> u64 {
+fn place(registers: &SavedHandler, address: Address, length: u8) -> u64 {
     let base = match address.base {
         Base::None => 0,
         Base::Register(number) => value(registers, number),
@@ -134,9 +135,9 @@ fn place(registers: &Saved, address: Address, length: u8) -> u64 {
     base.wrapping_add(index).wrapping_add_signed(i64::from(address.displacement))
 }
 
-/// Puts the results where the instruction does: both into RAX where they are bytes, and a result of 32 bits clears the
-/// upper half of its register.
-fn store(registers: &mut Saved, width: u8, quotient: u64, remainder: u64) {
+/// Stores the results as the instruction does: both in RAX if they are bytes. A result of 32 bits clears the upper half of
+/// its register.
+fn store(registers: &mut SavedHandler, width: u8, quotient: u64, remainder: u64) {
     let mut set = |number: u8, bits: u64, kept: u64| {
         let register = &mut registers[REGISTERS[usize::from(number)] as usize];
         *register = (register.cast_unsigned() & kept | bits).cast_signed();
@@ -154,8 +155,8 @@ fn store(registers: &mut Saved, width: u8, quotient: u64, remainder: u64) {
     }
 }
 
-/// Leaves the signal to what handled it before. Where that was nothing, the process ends as it would have: the
-/// instruction is executed again, without a handler.
+/// Passes the signal to its previous handler. Without one the process ends as before: the instruction is executed again,
+/// without a handler.
 fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     let handler = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
@@ -164,7 +165,7 @@ fn hand_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         match handler {
             libc::SIG_DFL | libc::SIG_IGN => {
                 libc::signal(signal, libc::SIG_DFL);
-                // Where a process sent it, nothing is executed again.
+                // If a process sent the signal, no instruction is executed again.
                 if (*info).si_code <= 0 {
                     libc::raise(signal);
                 }

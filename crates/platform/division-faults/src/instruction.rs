@@ -1,10 +1,10 @@
-//! The division instructions of x86-64, as far as one that faulted must be understood: how long it is, how wide, and
-//! where its divisor lies.
+//! The division instructions of x86-64. Of a faulting one the handler needs the length, the width, and the place of its
+//! divisor.
 //!
-//! Intel's manual, volume 2: `F6` and `F7` with 6 (`div`) or 7 (`idiv`) in the middle of the byte behind them. No
-//! other instruction of 64-bit code raises this exception.
+//! Intel's manual, volume 2: `F6` and `F7` with 6 (`div`) or 7 (`idiv`) in the middle of the byte behind them. No other
+//! instruction of 64-bit code raises this exception.
 
-/// `div` or `idiv`.
+/// A `div` or `idiv` instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Division {
     /// Bytes of the instruction.
@@ -14,7 +14,7 @@ pub(crate) struct Division {
     pub divisor: Operand,
 }
 
-/// Where the divisor lies. Registers have the numbers of the encoding.
+/// The place of the divisor. Registers have the numbers of the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(u8),
@@ -23,11 +23,11 @@ pub(crate) enum Operand {
     Memory(Address),
 }
 
-/// The sum of its parts.
+/// An address as the sum of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub base: Base,
-    /// A register, and by how many bits it is shifted.
+    /// A register, and the number of bits by which it is shifted.
     pub index: Option<(u8, u8)>,
     pub displacement: i32,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Base {
     Next,
 }
 
-/// What stands before the operation.
+/// The prefixes of an instruction.
 #[derive(Clone, Copy, Default)]
 struct Prefixes {
     is_16_bit: bool,
@@ -52,7 +52,7 @@ const REX_INDEX: u8 = 2;
 const REX_BASE: u8 = 1;
 
 impl Prefixes {
-    /// The fourth bit of a register's number, where `bit` of the REX prefix is set.
+    /// Returns the fourth bit of a register's number, which is set by `bit` of the REX prefix.
     fn extension(self, bit: u8) -> u8 {
         if self.rex.is_some_and(|rex| rex & bit != 0) { 8 } else { 0 }
     }
@@ -67,7 +67,7 @@ impl Prefixes {
     }
 }
 
-/// Bytes as they are needed: what lies behind the instruction may not be readable.
+/// Reads bytes one by one: memory behind the instruction may not be readable.
 struct Reader<F> {
     byte: F,
     at: u8,
@@ -89,8 +89,8 @@ impl<F: FnMut(usize) -> u8> Reader<F> {
     }
 }
 
-/// Reads the instruction whose bytes `byte` gives. `None`: no division, or of a form that compilers do not write
-/// (other segments, 32-bit addresses).
+/// Decodes the instruction whose bytes `byte` gives. Returns `None` for other instructions, and for forms that compilers do
+/// not write (other segments, 32-bit addresses).
 pub(crate) fn decode(byte: impl FnMut(usize) -> u8) -> Option<Division> {
     let mut reader = Reader { byte, at: 0 };
     let mut prefixes = Prefixes::default();
@@ -116,7 +116,7 @@ pub(crate) fn decode(byte: impl FnMut(usize) -> u8) -> Option<Division> {
     Some(Division { length: reader.at, width, divisor })
 }
 
-/// Without a REX prefix the numbers 4 to 7 are the second bytes of the first four registers.
+/// Returns a register. Without a REX prefix the numbers 4 to 7 are the second bytes of the first four registers.
 fn register(number: u8, width: u8, prefixes: Prefixes) -> Operand {
     if width == 1 && prefixes.rex.is_none() && number >= 4 {
         return Operand::HighByte(number - 4);
@@ -124,7 +124,7 @@ fn register(number: u8, width: u8, prefixes: Prefixes) -> Operand {
     Operand::Register(number | prefixes.extension(REX_BASE))
 }
 
-/// `mode`: how long the displacement is, and with number 5 and none, that the base is something else.
+/// Decodes an address. `mode`: length of the displacement. With number 5 and no displacement the base is a different one.
 fn address(
     reader: &mut Reader<impl FnMut(usize) -> u8>,
     mode: u8,
@@ -141,10 +141,10 @@ fn address(
     Address { base, index, displacement }
 }
 
-/// The byte with scale, index and base.
+/// Decodes the byte with scale, index and base.
 fn scaled(sib: u8, mode: u8, prefixes: Prefixes) -> (Base, Option<(u8, u8)>) {
     let index = sib >> 3 & 7 | prefixes.extension(REX_INDEX);
-    // The stack pointer is no index.
+    // The stack pointer cannot be an index.
     let index = (index != 4).then_some((index, sib >> 6));
     let base = match sib & 7 {
         5 if mode == 0 => Base::None,

@@ -1,10 +1,9 @@
-//! Integer divisions that the processor refuses (by zero, and of the smallest number by -1) fail the run of the model
-//! that they are part of, not the process.
+//! Makes failed integer divisions (by zero, and of the smallest number by -1) fail the model's run instead of the process.
 //!
-//! On x86-64 such a division raises SIGFPE, which ends the process. The handler installed here gives the
-//! instruction the result that AArch64 defines for it, notes whose division it was, and goes on behind it. What runs
-//! models asks a [`FaultDomain`] to run them, and no result of a run that divided so is ever used. No frame of
-//! foreign code is skipped, no lock stays locked: ADR 13 has the reasons and the limits.
+//! On x86-64 such a division raises SIGFPE, which ends the process. The installed handler gives the instruction the result
+//! that AArch64 defines for it, records the run, and continues after it. Backends run models in a [`FaultDomain`], which
+//! drops the result of such a run. No frame of foreign code is skipped, and no lock stays locked: ADR 13 has the reasons and
+//! the limits.
 //!
 //! On other processors integer divisions do not trap, and nothing is installed.
 //!

@@ -1,4 +1,4 @@
-//! Whose divisions a thread makes: what the signal handler counts a fault for.
+//! The owner of a thread's divisions, for which the signal handler counts a fault.
 
 use std::{
     cell::Cell,
@@ -7,29 +7,29 @@ use std::{
 };
 
 thread_local! {
-    /// Where faults of this thread are counted; null where it works for nobody in particular. Constant at first and
-    /// without a destructor, so that a signal handler can read it at any time.
+    /// Counter of this thread's faults; null if it works for no run. Constant at first and without a destructor, so that a
+    /// signal handler can read it at any time.
     static OWNER: Cell<*const AtomicU64> = const { Cell::new(ptr::null()) };
 }
 
-/// Faults of threads that work for nobody in particular, while somebody ran whose threads are not known.
+/// Faults of threads that work for no run, while a run with unknown threads was in progress.
 static UNOWNED: AtomicU64 = AtomicU64::new(0);
-/// How many run now whose threads are not all known.
+/// Number of runs in progress with unknown threads.
 static EXPECTING: AtomicUsize = AtomicUsize::new(0);
 
-/// Faults so far of threads that work for nobody in particular.
+/// Returns the number of faults so far of threads that work for no run.
 pub(crate) fn unowned() -> u64 {
     UNOWNED.load(Ordering::SeqCst)
 }
 
-/// Calls `work`; faults of this thread are counted in `counter` meanwhile.
+/// Calls `work`, and counts faults of this thread in `counter` meanwhile.
 pub(crate) fn counting<T>(counter: &AtomicU64, work: impl FnOnce() -> T) -> T {
     let before = OWNER.replace(counter);
     let _restore = Restore(before);
     work()
 }
 
-/// Also after a panic.
+/// Restores the previous counter, even after a panic.
 struct Restore(*const AtomicU64);
 
 impl Drop for Restore {
@@ -38,23 +38,23 @@ impl Drop for Restore {
     }
 }
 
-/// While it lives, faults of threads that work for nobody in particular may be those of a run.
-pub(crate) struct Expecting(());
+/// While it lives, faults of threads that work for no run may belong to a run.
+pub(crate) struct FaultGuard(());
 
-impl Expecting {
+impl FaultGuard {
     pub fn begin() -> Self {
         EXPECTING.fetch_add(1, Ordering::SeqCst);
         Self(())
     }
 }
 
-impl Drop for Expecting {
+impl Drop for FaultGuard {
     fn drop(&mut self) {
         EXPECTING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Counts a fault of the calling thread; false where it can be nobody's. Called by the signal handler.
+/// Counts a fault of the calling thread. Returns false if it can belong to no run. Called by the signal handler.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn note_fault() -> bool {
     let owner = OWNER.get();

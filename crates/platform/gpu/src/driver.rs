@@ -1,4 +1,4 @@
-//! The CUDA driver (`libcuda.so.1`): which GPUs there are.
+//! The CUDA driver (`libcuda.so.1`), which lists the GPUs.
 //!
 //! Types and numbers are those of the CUDA driver API reference (`cuda.h`).
 
@@ -14,19 +14,19 @@ use crate::{error::GpuError, shared_library::SharedLibrary};
 pub struct Gpu {
     /// CUDA's number for it, which configurations use.
     pub index: u32,
-    /// E.g. `NVIDIA H100 80GB HBM3`.
+    /// Name, e.g. `NVIDIA H100 80GB HBM3`.
     pub name: String,
-    /// E.g. `0000:3b:00.0`: the same for every library, unlike numbers.
+    /// Bus id, e.g. `0000:3b:00.0`. It is the same for every library, unlike numbers.
     pub pci_bus_id: String,
     /// Major and minor number of the CUDA compute capability.
     pub compute_capability: (u32, u32),
 }
 
 impl Gpu {
-    /// Whether its compute capability is at least `minimum`, e.g. 6.0.
+    /// Returns true if its compute capability is at least `minimum`, e.g. 6.0.
     pub fn has_capability(&self, minimum: f64) -> bool {
         let (major, minor) = self.compute_capability;
-        // A capability is a decimal number only in the way it is written: 7.5 must reach 7.5.
+        // A capability looks like a decimal number but is none: 7.5 must reach 7.5 in spite of rounding.
         f64::from(major) + f64::from(minor) / 10.0 > minimum - 0.01
     }
 }
@@ -38,7 +38,7 @@ const SUCCESS: CuResult = 0;
 const NO_DEVICE: CuResult = 100;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
-/// Longer names are cut off by the driver, which always puts a zero behind.
+/// Bytes of a text. The driver cuts off longer names, and always writes a zero behind them.
 const TEXT_LENGTH: usize = 256;
 
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ impl Driver {
         Ok(Self { functions: Functions::find(&library)? })
     }
 
-    /// Every GPU the driver shows to this process.
+    /// Returns every GPU that the driver shows to this process.
     pub fn gpus(&self) -> Result<Vec<Gpu>, GpuError> {
         // SAFETY: the first call, and one that may be repeated.
         match unsafe { (self.functions.init)(0) } {

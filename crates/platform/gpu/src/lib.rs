@@ -1,8 +1,8 @@
-//! The NVIDIA GPUs of this machine: which there are, and their metrics.
+//! The NVIDIA GPUs of this machine, and their metrics.
 //!
-//! The CUDA driver reports which GPUs programs may use and how they are numbered (`CUDA_VISIBLE_DEVICES`
-//! included), the management library (NVML) the load, memory and power of each. Both come with NVIDIA's driver and
-//! are opened at run time: where they are not installed there are no GPUs, which is no error.
+//! The CUDA driver reports the GPUs that programs may use, and their numbers (`CUDA_VISIBLE_DEVICES` included). The
+//! management library (NVML) reports the load, memory and power of each. Both come with NVIDIA's driver and are opened at
+//! run time. Without them there are no GPUs, which is not an error.
 //!
 //! # Invariants
 //! - Everything unsafe is in `driver`, `nvml` and `shared_library`, thin layers over a handful of C functions.
@@ -24,10 +24,10 @@ pub use self::{
     sampler::GpuSampler,
 };
 
-/// Every GPU that programs may use, by number; none where there is no driver.
+/// Returns every GPU that programs may use, by number, or none without a driver.
 ///
 /// # Errors
-/// A driver is installed and does not work.
+/// When a driver is installed and does not work.
 pub fn detect() -> Result<Vec<Gpu>, GpuError> {
     match driver::Driver::open() {
         Ok(driver) => driver.gpus(),

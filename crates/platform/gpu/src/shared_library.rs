@@ -4,7 +4,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::error::GpuError;
 
-/// An opened library. Never closed: drivers have threads and statics that would outlive their code.
+/// An opened library. It is never closed: drivers have threads and statics that would outlive their code.
 pub(crate) struct SharedLibrary {
     name: &'static str,
     handle: std::mem::ManuallyDrop<Library>,
@@ -29,7 +29,7 @@ impl SharedLibrary {
     }
 }
 
-/// The loader's text: the error itself states only that loading failed.
+/// Returns the loader's text: the error itself says only that loading failed.
 fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -1,5 +1,5 @@
-//! What the backends of native libraries have in common: opening a library and finding its functions, objects that it
-//! releases, and tensors that stay in its memory.
+//! Common parts of the backends of native libraries: opening a library and finding its functions, objects that it releases,
+//! and tensors that stay in its memory.
 
 #![warn(missing_docs)]
 

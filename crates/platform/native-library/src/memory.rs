@@ -4,11 +4,11 @@ use std::{ptr::NonNull, slice};
 
 use galatea_types::Buffer;
 
-/// Makes a buffer over memory that belongs to `owner`, an object of a library. The owner is dropped with the last part of the
-/// buffer, on any thread.
+/// Makes a buffer over memory that belongs to `owner`, an object of a library. The owner is dropped with the last part of
+/// the buffer, on any thread.
 ///
 /// # Safety
-/// The `byte_size` bytes at `data` can be read as long as `owner` lives, wherever it is moved to, and nobody writes to them.
+/// The `byte_size` bytes at `data` must stay readable as long as `owner` lives, even if moved. Nobody may write to them.
 pub unsafe fn buffer_over(
     owner: impl Send + 'static,
     data: NonNull<u8>,

@@ -1,4 +1,4 @@
-//! Opening a library and finding its functions.
+//! Opens libraries and finds their functions.
 
 use std::{ffi::c_int, path::Path};
 
@@ -6,23 +6,23 @@ use galatea_types::{Error, Result};
 pub use libloading::os::unix::Library as Handle;
 use libloading::os::unix::{RTLD_LAZY, RTLD_LOCAL, RTLD_NOW};
 
-/// Opens the library at `path`, which errors call `title`. It is chosen by the user to be run: its initialisers are.
+/// Opens the library at `path`, which errors call `title`. Its initialisers run: the user chose it.
 ///
 /// # Errors
-/// The path, and why the loader could not open it.
+/// The path, and the loader's reason.
 pub fn open(path: &Path, title: &str) -> Result<Handle> {
     open_with(path, title, RTLD_NOW)
 }
 
-/// Does the same, and leaves functions that the library itself lacks to be looked for when they are called.
+/// Opens the library like [`open`], but resolves functions that it lacks itself only when they are called.
 ///
 /// # Errors
-/// As [`open`].
+/// Those of [`open`].
 pub fn open_lazily(path: &Path, title: &str) -> Result<Handle> {
     open_with(path, title, RTLD_LAZY)
 }
 
-/// Locally: a library may bring versions of others that are in this process too.
+/// Opens locally: a library may contain versions of others that are in this process too.
 fn open_with(path: &Path, title: &str, binding: c_int) -> Result<Handle> {
     // SAFETY: opening runs the library's initialisers; the user chose this library to be run.
     unsafe { Handle::open(Some(path), binding | RTLD_LOCAL) }.map_err(|error| {
@@ -31,18 +31,18 @@ fn open_with(path: &Path, title: &str, binding: c_int) -> Result<Handle> {
     })
 }
 
-/// Returns the text of the dynamic loader: the error itself states only that loading failed.
+/// Returns the text of the dynamic loader: the error itself says only that loading failed.
 pub fn reason(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Declares objects of a library that are known by their addresses only.
+/// Declares objects of a library that are only known by their addresses.
 #[macro_export]
 macro_rules! objects {
     ($vis:vis $($name:ident)*) => { $( #[repr(C)] $vis struct $name { _private: [u8; 0] } )* };
 }
 
-/// Declares the functions of a library that are used, and what finds each by its name.
+/// Declares the used functions of a library, with a function that finds each by its name.
 #[macro_export]
 macro_rules! functions {
     (
@@ -57,7 +57,7 @@ macro_rules! functions {
 
         impl $functions {
             /// # Errors
-            /// The name of the first function that the library lacks.
+            /// The name of the first missing function.
             ///
             /// # Safety
             /// The functions of these names in the library must have these types, and it must stay open as long as the

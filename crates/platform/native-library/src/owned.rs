@@ -1,4 +1,4 @@
-//! Objects of a library that are ours to release.
+//! Objects of a library that must be released.
 
 use std::ptr::NonNull;
 
@@ -7,7 +7,7 @@ pub trait Release<T>: Copy {
     /// Releases the object.
     ///
     /// # Safety
-    /// The function is for objects of this kind, and the caller's object is used by nobody afterwards.
+    /// The function must be for objects of this kind, and nobody may use the object afterwards.
     unsafe fn release(self, object: *mut T);
 }
 
@@ -25,17 +25,17 @@ impl<T> Release<T> for unsafe extern "system" fn(*mut T) {
     }
 }
 
-/// An object of a library that stays open for good. Released when dropped.
+/// An object of a library that is never closed. It is released when this is dropped.
 pub struct Owned<T, R: Release<T> = unsafe extern "C" fn(*mut T)> {
     object: NonNull<T>,
     release: R,
 }
 
 impl<T, R: Release<T>> Owned<T, R> {
-    /// Takes an object over. `None`: it is null.
+    /// Takes over an object. Returns `None` if it is null.
     ///
     /// # Safety
-    /// `object` is null, or one that `release` is for and that nobody else releases.
+    /// `object` is null, or `release` is for it and nobody else releases it.
     pub unsafe fn new(object: *mut T, release: R) -> Option<Self> {
         Some(Self { object: NonNull::new(object)?, release })
     }

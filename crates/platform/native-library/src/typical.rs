@@ -1,4 +1,4 @@
-//! How long the runs of a model take.
+//! The usual duration of a model's runs.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,12 +10,12 @@ use std::{
 pub struct TypicalDuration(AtomicU64);
 
 impl TypicalDuration {
-    /// Whether runs are shorter than this.
+    /// Returns true if runs are shorter than `limit`.
     pub fn is_below(&self, limit: Duration) -> bool {
         self.0.load(Ordering::Relaxed) < nanos(limit)
     }
 
-    /// A run took so long.
+    /// Records the duration of a run.
     pub fn note(&self, took: Duration) {
         let (before, now) = (self.0.load(Ordering::Relaxed), nanos(took));
         let smoothed = if before == 0 { now } else { before - before / 8 + now / 8 };

@@ -1,7 +1,7 @@
-//! How much memory this process may use: the machine's, or less where a control group says so.
+//! The memory that this process may use: the machine's, or less if a control group limits it.
 //!
-//! A control group is bounded by each group above it too, so all are asked. Both versions may be mounted at once;
-//! only one of them has the memory controller, and asking the other finds no file.
+//! Each group above a control group limits it too, so all are read. Both versions may be mounted at once. Only one has the
+//! memory controller, and the other has no such file.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::kib_of;
 
-/// Bytes that the machine and its control groups allow this process; `None` where nothing can be read.
+/// Returns the bytes that the machine and its control groups allow this process, or `None` if nothing can be read.
 pub fn available() -> Option<usize> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| kib_of(&text, "MemTotal:"));
@@ -21,7 +21,7 @@ pub fn available() -> Option<usize> {
     machine.into_iter().chain(group).min()
 }
 
-/// A control group's folder, and where the mount that it lies in begins.
+/// A control group's folder, and the root of its mount.
 #[derive(Debug, PartialEq, Eq)]
 struct GroupFolder {
     mount: PathBuf,
@@ -32,7 +32,7 @@ struct GroupFolder {
 const LIMIT_V1: &str = "memory.limit_in_bytes";
 const LIMIT_V2: &str = "memory.max";
 
-/// The folders of this process's groups, of `/proc/self/cgroup` (`number:controllers:path`) and
+/// Returns the folders of this process's groups, from `/proc/self/cgroup` (`number:controllers:path`) and
 /// `/proc/self/mountinfo`.
 fn group_folders(groups: &str, mounts: &str) -> Vec<(GroupFolder, &'static str)> {
     let folder = |line: &str| {
@@ -50,7 +50,7 @@ fn group_folders(groups: &str, mounts: &str) -> Vec<(GroupFolder, &'static str)>
     groups.lines().filter_map(folder).collect()
 }
 
-/// Where the group `path` lies if `line` of mountinfo is the mount of that kind. A container often sees its own
+/// Returns the folder of the group `path` if `line` of mountinfo is the mount of that kind. A container often sees its own
 /// group as the root of the mount, while `/proc/self/cgroup` has the whole path.
 fn place(line: &str, kind: &str, option: &str, path: &str) -> Option<GroupFolder> {
     let (left, right) = line.split_once(" - ")?;
@@ -66,8 +66,8 @@ fn place(line: &str, kind: &str, option: &str, path: &str) -> Option<GroupFolder
     Some(GroupFolder { folder: mount.join(below), mount })
 }
 
-/// The lowest limit of the folder and those above it, up to the mount. The word `max` is no limit; the number
-/// that stands for none in version 1 is above every machine's memory.
+/// Returns the lowest limit of the folder and those above it, up to the mount. The word `max` means no limit. The number
+/// that means this in version 1 is above every machine's memory.
 fn lowest_limit(group: &GroupFolder, file: &str) -> Option<usize> {
     let folders = group.folder.ancestors().take_while(|folder| folder.starts_with(&group.mount));
     let limit = |folder: &Path| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();

@@ -1,13 +1,13 @@
-//! Program code that was needed once: what starts a program and opens its libraries is much of what they have, and stays mapped
-//! although it does not run again.
+//! Releases program code that was needed once. Much of a program's and its libraries' code runs only at the start, and stays
+//! mapped afterwards.
 
 use std::{ffi::c_void, fs, ops::Range};
 
-/// Takes the code of program files out of this process. What is needed further on is found again in the system's cache of
-/// files, some microseconds for 64 KiB; the rest counts for this process no more, and the system may use its memory for
-/// something else. Takes milliseconds, in which no library is opened or closed.
+/// Removes the code of program files from this process's memory. Code that runs again is read from the system's cache of
+/// files, some microseconds for 64 KiB. The rest no longer counts for this process, and the system may reuse its memory.
+/// Takes milliseconds, in which no library is opened or closed.
 ///
-/// Code that was changed in memory stays: by a debugger, or of a library that is relocated in its code.
+/// Code that was changed in memory stays: by a debugger, or by relocations in a library's code.
 pub fn release_code() {
     while_libraries_stay(|_| {
         // Files may have names in any encoding.
@@ -22,22 +22,22 @@ pub fn release_code() {
     });
 }
 
-/// How many libraries this process has opened since it began.
+/// Returns how many libraries this process has opened since it began.
 pub fn opened_libraries() -> u64 {
     let mut count = 0;
     while_libraries_stay(|opened| count = opened);
     count
 }
 
-/// Calls `act` with the number of libraries that were opened so far, while none can be closed or opened: the C library's list
-/// of them is locked as long as it is looked through.
+/// Calls `act` with the number of libraries opened so far. None can be closed or opened meanwhile: the C library's list of
+/// them is locked.
 fn while_libraries_stay(mut act: impl FnMut(u64)) {
     let mut act: &mut dyn FnMut(u64) = &mut act;
     // SAFETY: the callback is called while this call runs, with the pointer that it is given here.
     unsafe { libc::dl_iterate_phdr(Some(at_first_library), (&raw mut act).cast()) };
 }
 
-/// Each library says how many there are: the first is enough.
+/// Handles the first library, which is enough: each one has the total number.
 unsafe extern "C" fn at_first_library(
     library: *mut libc::dl_phdr_info,
     size: usize,
@@ -50,7 +50,7 @@ unsafe extern "C" fn at_first_library(
     1
 }
 
-/// Where the code of files lies: of `/proc/self/smaps`, the mappings `r-xp` with an inode and without a page of their own.
+/// Returns the code ranges of files, from `/proc/self/smaps`: mappings `r-xp` with an inode and no changed page.
 fn code_of(smaps: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut current = None;
@@ -64,14 +64,14 @@ fn code_of(smaps: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The first line of what `smaps` says of a mapping.
+/// The first line about a mapping in `smaps`.
 struct Mapping {
     range: Range<usize>,
     is_code: bool,
 }
 
 impl Mapping {
-    /// `None`: the line is one of the figures.
+    /// Parses a line. Returns `None` if it is one of the figures.
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split_whitespace();
         let (start, end) = fields.next()?.split_once('-')?;

@@ -1,14 +1,14 @@
-//! The stand-ins for other systems than Linux, which keep memory and code as they like.
+//! Stand-ins for systems other than Linux, which manage memory and code as they like.
 
 use std::alloc::System;
 
 /// The system's allocator.
 pub type Allocator = System;
 
-/// For `#[global_allocator]`.
+/// The value for `#[global_allocator]`.
 pub const ALLOCATOR: Allocator = System;
 
-/// Says that the limit cannot be arranged.
+/// Returns false: the limit cannot be set.
 pub fn keep_of_long_blocks(_bytes: usize) -> bool {
     false
 }
@@ -16,7 +16,7 @@ pub fn keep_of_long_blocks(_bytes: usize) -> bool {
 /// Does nothing.
 pub fn release_code() {}
 
-/// Counts no libraries.
+/// Returns 0: libraries are not counted.
 pub fn opened_libraries() -> u64 {
     0
 }

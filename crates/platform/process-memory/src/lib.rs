@@ -1,5 +1,5 @@
-//! Memory of this process: its allocator, how much the machine and its control groups allow, how much it has now, and
-//! giving back what native libraries have freed.
+//! Memory of this process: its allocator, its limits by the machine and its control groups, its current size, and the return
+//! of memory that native libraries have freed.
 
 #![warn(missing_docs)]
 
@@ -24,14 +24,14 @@ pub use self::{
     code::{opened_libraries, release_code},
 };
 
-/// Bytes of this process that lie in the machine's memory; `None` where the system does not say.
+/// Returns this process's bytes in the machine's memory, or `None` if the system does not report them.
 pub fn resident() -> Option<usize> {
     kib_of(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Gives the pages that the C library's allocator keeps for later back to the system, those in the middle of what is in use
-/// included: what the native libraries of backends have freed, for Rust code has [`Allocator`], which does so by itself.
-/// Takes milliseconds where much is free; other threads may wait for memory that long.
+/// Gives free pages of the C library's allocator back to the system, also those between used ones. Native libraries of
+/// backends have freed them; Rust code has [`Allocator`], which does this by itself. Takes milliseconds if much is free;
+/// other threads may wait for memory that long.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: may be called at any time, by any thread.
@@ -40,8 +40,8 @@ pub fn trim() {
     };
 }
 
-/// Bytes that the C library's allocator has for later, whether they lie in the machine's memory or were given back: what was freed
-/// since two questions is the difference. Counted modulo 4 GiB, and 0 where the C library does not say.
+/// Returns the free bytes of the C library's allocator, in the machine's memory or given back. The difference of two calls
+/// is the memory freed between them. Counted modulo 4 GiB, and 0 if the C library does not report it.
 pub fn free() -> u32 {
     #[cfg(target_env = "gnu")]
     // SAFETY: may be called at any time, by any thread.
@@ -50,7 +50,7 @@ pub fn free() -> u32 {
     0
 }
 
-/// The number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
+/// Returns the number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
 fn kib_of(text: &str, name: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: usize = line.split_whitespace().next()?.parse().ok()?;

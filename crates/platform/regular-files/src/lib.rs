@@ -1,9 +1,9 @@
-//! Reading files that an operator or a model names.
+//! Reads files that an operator or a model names.
 //!
-//! A path may lead to a pipe that nobody writes to, to a folder or to a device without an end. A thread that opened one
-//! would hang for good, or fill the memory. Here only regular files are opened, links to them included, and no more than
-//! a bound is read. A file on a network file system that does not answer still blocks its reader: the kernel knows no
-//! way to open it without waiting.
+//! A path may lead to a pipe that nobody writes to, to a folder or to an endless device. A thread that opened one would hang
+//! for good, or fill the memory. These functions open only regular files, also through links, and read no more than a limit.
+//! A file on a network file system that does not answer still blocks its reader: the kernel has no way to open it without
+//! waiting.
 
 #![warn(missing_docs)]
 
@@ -17,8 +17,7 @@ use std::{
 /// Opens a regular file for reading, through links.
 ///
 /// # Errors
-/// Those of the system, of kind `NotFound` when nothing is there; of kind `InvalidInput` when a folder, a pipe or a
-/// device is.
+/// Those of the system: of kind `NotFound` if nothing is there, of kind `InvalidInput` for a folder, a pipe or a device.
 pub fn open(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
 }
@@ -43,10 +42,10 @@ fn regular(file: File) -> io::Result<File> {
 /// Reads a regular file of at most `most` bytes.
 ///
 /// # Errors
-/// Those of [`open`]; of kind `FileTooLarge` when it is longer.
+/// Those of [`open`]; of kind `FileTooLarge` if it is longer.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    // One byte more than may be, which tells a file that is too long.
+    // Reads one byte more than allowed, to notice a file that is too long.
     open(path)?.take(most + 1).read_to_end(&mut content)?;
     match content.len() as u64 > most {
         true => Err(too_long(most)),
@@ -57,7 +56,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a regular file of at most `most` bytes of UTF-8.
 ///
 /// # Errors
-/// Those of [`read`]; of kind `InvalidData` when it is no UTF-8.
+/// Those of [`read`]; of kind `InvalidData` if it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.take(most + 1).read_to_string(&mut text)?;
@@ -67,7 +66,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     }
 }
 
-/// Returns whether a file could not be opened because a link leads back to itself.
+/// Returns true if a file could not be opened because a link leads back to itself.
 pub fn is_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }

@@ -12,7 +12,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-/// A timer of the kernel with a descriptor that can be read when the time has come.
+/// A timer of the kernel with a descriptor that becomes readable when the time has come.
 #[derive(Debug)]
 pub struct Alarm(OwnedFd);
 
@@ -21,13 +21,13 @@ impl Alarm {
     /// Makes a timer that is not set.
     ///
     /// # Errors
-    /// Those of the system; `Unsupported` where the system has no such timer.
+    /// Those of the system; `Unsupported` if it has no such timer.
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
-    /// Sets the timer, and forgets whether it has expired before.
+    /// Sets the timer, and forgets an earlier expiry.
     ///
     /// # Errors
     /// Those of the system.

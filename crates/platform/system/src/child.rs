@@ -1,9 +1,9 @@
-//! Processes that this one starts.
+//! Child processes of this one.
 
 use std::{ffi::OsString, fs, process::Command};
 
-/// Has the kernel kill the process that the command starts when the thread that started it ends. Other systems than Linux
-/// know no such order.
+/// Makes the kernel kill the command's process when the thread that started it ends. Systems other than Linux have no such
+/// call.
 pub fn end_with_parent(command: &mut Command) {
     #[cfg(target_os = "linux")]
     {
@@ -20,8 +20,8 @@ pub fn end_with_parent(command: &mut Command) {
     let _ = command;
 }
 
-/// Names this process, and sets how early the kernel ends it when memory runs out (-1000 to 1000). Both are for whoever
-/// looks after the machine: failures are ignored.
+/// Names this process, and sets how early the kernel ends it when memory runs out (-1000 to 1000). Both help whoever looks
+/// after the machine, so failures are ignored.
 pub fn mark_process(name: &str, oom_score: &str) {
     let _ = fs::write("/proc/self/comm", name);
     let _ = fs::write("/proc/self/oom_score_adj", oom_score);

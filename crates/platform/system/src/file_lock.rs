@@ -1,4 +1,4 @@
-//! Locks that files carry, between threads and processes: the kernel releases those of a process that dies.
+//! Locks on files, between threads and processes. The kernel releases those of a process that dies.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -10,13 +10,13 @@ use std::{
 /// The kinds of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// Keeps out those who want to be alone.
+    /// Excludes only those who want to be alone.
     Shared,
-    /// Keeps out everybody.
+    /// Excludes everybody.
     Alone,
 }
 
-/// Takes the lock of the file at `path`, which is made where it is missing. `None`: another holds it.
+/// Takes the lock of the file at `path`, which is created if missing. Returns `None` if another holds it.
 ///
 /// # Errors
 /// When the file cannot be opened or locked.
@@ -29,7 +29,7 @@ pub fn try_lock(path: &Path, kind: LockKind) -> io::Result<Option<File>> {
         };
         match locked {
             Ok(()) if is_at(&file, path)? => return Ok(Some(file)),
-            // Removed before it was locked: a lock that nobody else would find.
+            // The file was removed before it was locked, so nobody else would find this lock.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
@@ -37,7 +37,7 @@ pub fn try_lock(path: &Path, kind: LockKind) -> io::Result<Option<File>> {
     }
 }
 
-/// Returns whether the file is still there; else it was removed, and perhaps another is at its place.
+/// Returns true if the file is still there. Otherwise it was removed, and there may be another in its place.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::metadata(path) {

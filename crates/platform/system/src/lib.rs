@@ -1,7 +1,7 @@
-//! The facts that the operating system tells about the machine and its processes, and the calls that Rust's library lacks.
+//! Facts about the machine and its processes from the operating system, and calls that Rust's library lacks.
 //!
 //! # Invariants
-//! - Every function compiles on every Unix. Where a system does not tell a fact, it is `None`.
+//! - Every function compiles on every Unix. If a system does not report a fact, it is `None`.
 
 #![warn(missing_docs)]
 

@@ -1,30 +1,30 @@
-//! The process that listens at a port: Linux tells it of the processes that the reader may look into.
+//! The process that listens at a port. Linux shows it only for processes that the reader may inspect.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// How the state of a socket that listens is written in `/proc/net/tcp`.
+/// State of a listening socket in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// Describes the process that listens at a port of TCP: `process 4711 (python3)`. `None` where it cannot be known.
+/// Describes the process that listens at a port of TCP: `process 4711 (python3)`. Returns `None` if it is unknown.
 pub fn who_listens(port: u16) -> Option<String> {
     let read = |file| fs::read_to_string(file).unwrap_or_default();
     let tables = [read("/proc/net/tcp"), read("/proc/net/tcp6")];
     let sockets = tables.iter().flat_map(|table| listening(table, port));
     let links: Vec<String> = sockets.map(|inode| format!("socket:[{inode}]")).collect();
     let entries = fs::read_dir("/proc").ok()?.flatten();
-    // Not `/proc/self`, which is one of them.
+    // The parse leaves out `/proc/self`, which is one of the processes.
     let mut processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let id = processes.find(|id| has_any(&process(*id), &links))?;
     let name = fs::read_to_string(process(id).join("comm")).unwrap_or_default();
-    // A process names itself as it likes.
+    // A process chooses its own name, which may contain control characters.
     let name: String = name.trim().chars().filter(|c| !c.is_control()).collect();
     Some(format!("process {id} ({name})"))
 }
 
-/// The inodes of sockets that listen at the port, in a table such as `/proc/net/tcp`.
+/// Returns the inodes of sockets that listen at the port, in a table such as `/proc/net/tcp`.
 fn listening<'t>(table: &'t str, port: u16) -> Vec<&'t str> {
     let end = format!(":{port:04X}");
     let inode = |line: &'t str| {

@@ -10,7 +10,7 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Reads the times of this moment.
+    /// Reads the current times.
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -40,14 +40,14 @@ impl CpuTimes {
 /// The memory of the machine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// All there is.
+    /// All of the memory.
     pub total: u64,
     /// The part that is not available to new programs.
     pub used: u64,
 }
 
 impl MachineMemory {
-    /// Reads the figures of this moment.
+    /// Reads the current values.
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
     }
@@ -58,7 +58,7 @@ impl MachineMemory {
     }
 }
 
-/// The number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
+/// Returns the number behind `name` in a file of `/proc` whose lines end with `kB`, in bytes.
 pub(crate) fn kib_of(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
@@ -79,12 +79,12 @@ pub fn physical_cores() -> Option<usize> {
     (!cores.is_empty()).then_some(cores.len())
 }
 
-/// Counts the processors of the machine that are switched on, whatever this process may use of them.
+/// Counts the processors of the machine that are online, even if this process may not use all.
 pub fn online_processors() -> Option<usize> {
     count_of_ranges(fs::read_to_string("/sys/devices/system/cpu/online").ok()?.trim())
 }
 
-/// `0-3,8` has five numbers.
+/// Counts the numbers in ranges: `0-3,8` has five.
 fn count_of_ranges(text: &str) -> Option<usize> {
     let count = |range: &str| match range.split_once('-') {
         None => range.parse::<usize>().ok().map(|_| 1),

@@ -1,28 +1,28 @@
-//! Figures of processes.
+//! Metrics of processes.
 
 use std::{ffi::CStr, fs};
 
 use crate::machine::kib_of;
 
-/// The figures of this process. Its children are not counted.
+/// The metrics of this process. Its children are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessFigures {
-    /// User and system time of the processors, in seconds.
+    /// User and system time, in seconds.
     pub cpu_seconds: Option<f64>,
     /// The moment of its start, in seconds since 1970.
     pub start_seconds: Option<f64>,
-    /// Memory of the machine that it has.
+    /// Bytes in the machine's memory.
     pub resident_bytes: Option<u64>,
-    /// Addresses that it has taken.
+    /// Bytes of its address space in use.
     pub virtual_bytes: Option<u64>,
     /// Open descriptors of files.
     pub open_files: Option<u64>,
-    /// The most descriptors that it may have open.
+    /// Most descriptors that it may have open.
     pub most_open_files: Option<u64>,
 }
 
 impl ProcessFigures {
-    /// Reads the figures of this moment.
+    /// Reads the current values.
     pub fn read() -> Self {
         let mut figures = Self {
             open_files: open_files(),
@@ -45,12 +45,12 @@ impl ProcessFigures {
     }
 }
 
-/// Returns the memory of the machine that another process has, in bytes.
+/// Returns the bytes of another process in the machine's memory.
 pub fn resident_bytes_of(process: u32) -> Option<u64> {
     kib_of(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS:")
 }
 
-/// Sets a variable of the environment, unless it is set already or this process has threads that could read it meanwhile.
+/// Sets an environment variable, unless it is set already or this process has threads that could read it meanwhile.
 pub fn set_variable_while_alone(name: &CStr, value: &CStr) {
     const KEEP: i32 = 0;
     if has_one_thread() {
@@ -60,12 +60,12 @@ pub fn set_variable_while_alone(name: &CStr, value: &CStr) {
     }
 }
 
-/// The allocator may have a thread of its own, which reads nothing of the environment.
+/// Returns true if this process has one thread, besides one of the allocator, which does not read the environment.
 fn has_one_thread() -> bool {
     fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() <= 2)
 }
 
-/// Since Linux 6.2 the size of the folder is their number; before they are counted.
+/// Counts descriptors. Since Linux 6.2 the size of the folder is their number; on older kernels its entries are counted.
 fn open_files() -> Option<u64> {
     const FOLDER: &str = "/proc/self/fd";
     match fs::metadata(FOLDER).ok()?.len() {
@@ -84,10 +84,10 @@ struct Stat {
 }
 
 impl Stat {
-    /// The name of the program, in parentheses, may hold anything.
+    /// Parses a line. The name of the program, in parentheses, may contain any text.
     fn parse(stat: &str) -> Option<Self> {
         let (_, fields) = stat.rsplit_once(") ")?;
-        // Behind the name comes field 3.
+        // Field 3 follows the name.
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(Self {
@@ -99,7 +99,7 @@ impl Stat {
     }
 }
 
-/// Seconds since the epoch, of `/proc/stat`.
+/// Returns the seconds since the epoch, from `/proc/stat`.
 fn boot_time(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Unpacking a tar archive so that nothing is written, and no link leads, outside of the target folder, and no more
-//! than a bound: a few megabytes of an archive can be any number of terabytes unpacked.
+//! Unpacks tar archives safely. Nothing is written, and no link leads, outside of the target folder. The size is limited: a
+//! few megabytes of an archive may unpack to any number of terabytes.
 
 #![warn(missing_docs)]
 
@@ -21,66 +21,66 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
-use self::metered::Metered;
+use self::metered::BoundedReader;
 
-/// What an archive may unpack to.
+/// Limits of the unpacked content of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Of all files together, holes of sparse files included.
+    /// Bytes of all files together, holes of sparse files included.
     pub bytes: u64,
-    /// Files, folders and links together.
+    /// Number of files, folders and links together.
     pub files: u64,
 }
 
-/// Headers, long names and extended attributes of one entry, at most.
+/// Most bytes of headers, long names and extended attributes of one entry.
 const MAX_HEADERS: u64 = 1 << 20;
-/// Names and targets of all symbolic links, which are kept until the end.
+/// Most bytes of names and targets of all symbolic links, which are kept until the end.
 const MAX_LINK_BYTES: usize = 64 << 20;
 
-/// The system makes nothing with a longer one.
+/// Longest path that the system allows, in bytes.
 const LONGEST_PATH: usize = 4096;
 
 /// Interval between two progress reports.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why an archive is not unpacked. What was written until then stays in the folder.
+/// The reason why an archive is not unpacked. Files written until then stay in the folder.
 #[derive(Debug, Error)]
 pub enum UnpackError {
-    /// Its bytes do not come, or are none of an archive.
+    /// The archive cannot be read, or its bytes are not those of an archive.
     #[error("cannot be read: {0}")]
     Read(#[source] io::Error),
-    /// It is something else.
+    /// The file is of another kind.
     #[error("is no tar.gz archive")]
     Kind,
-    /// More bytes than [`Bounds::bytes`].
+    /// It has more bytes than [`Bounds::bytes`].
     #[error("it holds more than {0} bytes")]
     TooManyBytes(u64),
-    /// More than [`Bounds::files`].
+    /// It has more entries than [`Bounds::files`].
     #[error("it holds more than {0} files")]
     TooManyFiles(u64),
-    /// What has no bound of its own.
+    /// Headers or links exceed their fixed limits.
     #[error("it has headers or links of an absurd length")]
     Headers,
-    /// An entry that would do harm.
+    /// An entry would do harm.
     #[error("entry '{}' {reason}", path.display())]
     Unsafe {
-        /// As the archive names it.
+        /// Path in the archive.
         path: PathBuf,
-        /// What it would do.
+        /// The harm.
         reason: &'static str,
     },
-    /// This machine could not do its part.
+    /// This machine failed to write a file.
     #[error("cannot write '{}': {error}", path.display())]
     Write {
-        /// In the folder.
+        /// Path in the folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
 }
 
-/// Whether a file begins as an archive does that [`unpack`] reads.
+/// Returns true if a file begins like an archive that [`unpack`] reads.
 pub fn is_archive(path: &Path) -> bool {
     File::open(path).and_then(|mut file| kind(&mut file)).is_ok_and(|kind| kind.is_some())
 }
@@ -103,8 +103,8 @@ fn kind(file: &mut File) -> io::Result<Option<Kind>> {
     })
 }
 
-/// Unpacks `archive` into `folder`, which is new. A venv's links to the interpreter it was created with
-/// (`bin/python` to a path elsewhere) are left out: they are valid on the machine that packed it only.
+/// Unpacks `archive` into the new `folder`. A venv's links to the interpreter it was created with (`bin/python` to a path
+/// elsewhere) are left out: they are valid only on the machine that packed it.
 ///
 /// # Errors
 /// See [`UnpackError`].
@@ -124,19 +124,19 @@ pub fn unpack(
     unpack_tar(reader, folder, bounds, watch)
 }
 
-/// What is done while an archive is unpacked.
+/// Callbacks during unpacking.
 pub trait Watch {
-    /// Makes room, before anything of an entry is written, for the bytes that all come to with this one.
+    /// Makes room for `bytes` in all, including the next entry. Called before anything of the entry is written.
     ///
     /// # Errors
-    /// When there is none: nothing more is written.
+    /// When there is no room. Then nothing more is written.
     fn make_room(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Tells now and then how many bytes there are.
+    /// Called from time to time with the number of bytes so far.
     fn show_progress(&mut self, bytes: u64);
 }
 
-/// Has room for all, and tells nothing.
+/// Never runs out of room, and shows nothing.
 impl Watch for () {
     fn make_room(&mut self, _: u64) -> io::Result<()> {
         Ok(())
@@ -145,7 +145,7 @@ impl Watch for () {
     fn show_progress(&mut self, _: u64) {}
 }
 
-/// The same of a packed archive that is read as it comes, from its first byte on.
+/// Unpacks a compressed archive that is read as it comes, from its first byte on.
 ///
 /// # Errors
 /// See [`UnpackError`].
@@ -169,21 +169,21 @@ fn unpack_tar(
     fs::create_dir_all(folder)
         .map_err(|error| UnpackError::Write { path: folder.to_owned(), error })?;
     let folder = fs::canonicalize(folder).map_err(UnpackError::Read)?;
-    let mut archive = Archive::new(Metered { reader, allowance: Rc::clone(&allowance) });
+    let mut archive = Archive::new(BoundedReader { reader, allowance: Rc::clone(&allowance) });
     let links = Vec::new();
     let mut unpacking = Unpacking { folder: &folder, bounds, allowance, links, link_bytes: 0 };
     unpacking.files(&mut archive, watch)?;
     unpacking.links()
 }
 
-type Source<'a> = Metered<Box<dyn Read + 'a>>;
+type Source<'a> = BoundedReader<Box<dyn Read + 'a>>;
 
 struct Unpacking<'a> {
     folder: &'a Path,
     bounds: Bounds,
-    /// Of the archive's reader.
+    /// Bytes that the archive's reader may still read.
     allowance: Rc<Cell<u64>>,
-    /// Created when all files are there: no file is ever written through a link.
+    /// Links, created when all files exist, so that no file is ever written through a link.
     links: Vec<(PathBuf, PathBuf)>,
     link_bytes: usize,
 }
@@ -209,7 +209,7 @@ impl Unpacking<'_> {
             watch
                 .make_room(bytes)
                 .map_err(|error| UnpackError::Write { path: self.folder.to_owned(), error })?;
-            // What follows in the archive: the entry's own bytes and the headers of the next.
+            // Allows the entry's own bytes and the headers of the next.
             let stored = match entry.header().entry_type() {
                 // Its size counts the holes, which are not stored.
                 EntryType::GNUSparse => entry.header().entry_size().map_err(UnpackError::Read)?,
@@ -225,7 +225,7 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    /// How many folders an entry brings along that are not there yet.
+    /// Counts the missing folders that an entry creates implicitly.
     fn unnamed_folders(&self, entry: &Entry<'_, Source<'_>>) -> u64 {
         let Some(inside) = entry.path().ok().and_then(|path| inside(&path)) else { return 0 };
         let target = self.folder.join(inside);
@@ -235,7 +235,7 @@ impl Unpacking<'_> {
         target.ancestors().skip(1).take_while(|folder| !folder.exists()).map(|_| 1).sum()
     }
 
-    /// Before anything of the entry is written.
+    /// Checks the limits before anything of the entry is written.
     fn check(&self, files: u64, bytes: u64) -> Result<(), UnpackError> {
         let Bounds { bytes: max_bytes, files: max_files } = self.bounds;
         if bytes > max_bytes {
@@ -319,7 +319,7 @@ fn make_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// The library has one error type for reading the archive and writing the file.
+/// Separates errors: the library has one error type for reading the archive and writing the file.
 fn reading_or_writing(error: io::Error, path: PathBuf) -> UnpackError {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
@@ -334,7 +334,7 @@ fn link_target(entry: &Entry<'_, Source<'_>>) -> Result<PathBuf, UnpackError> {
     Ok(target.map(|t| t.into_owned()).unwrap_or_default())
 }
 
-/// The path with `.` and `..` resolved, or `None` when it is absolute or leads out.
+/// Returns the path with `.` and `..` resolved, or `None` if it is absolute or leaves the folder.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for component in path.components() {
@@ -348,7 +348,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
     Some(inside)
 }
 
-/// `bin/python`, `bin/python3.11` and the like.
+/// Matches `bin/python`, `bin/python3.11` and the like.
 fn is_interpreter(path: &Path) -> bool {
     let is_python = path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"python"));
     is_python && path.parent().is_some_and(|parent| parent.ends_with("bin"))

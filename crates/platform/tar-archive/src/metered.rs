@@ -1,5 +1,5 @@
-//! A reader that gives out only so many bytes, so that no part of an archive is read without bound: the library reads
-//! long names and extended headers into memory before anybody sees them.
+//! A reader with an allowance, so that every part of an archive has a limit: the library reads long names and extended
+//! headers into memory before anybody sees them.
 
 use std::{
     cell::Cell,
@@ -7,14 +7,14 @@ use std::{
     rc::Rc,
 };
 
-/// Reads what the allowance permits; then fails. Whoever reads the archive raises it from entry to entry.
-pub(super) struct Metered<R> {
+/// Reads bytes within the allowance, then fails. The caller raises the allowance for each entry.
+pub(super) struct BoundedReader<R> {
     pub reader: R,
-    /// Bytes that may still be read; 0: the reader stopped because of it.
+    /// Bytes that may still be read. 0: the reader stopped because of it.
     pub allowance: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Metered<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.allowance.get();
         if left == 0 && !buffer.is_empty() {

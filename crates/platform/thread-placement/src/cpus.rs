@@ -1,11 +1,11 @@
-//! Sets of CPUs: as the command line writes them, as the system lists those of a NUMA node, and which may be used.
+//! Sets of CPUs: in the form of the command line, in the system's lists of NUMA nodes, and those that may be used.
 
 use std::collections::BTreeSet;
 
 use crate::system::MOST_CPUS;
 
-/// Ranges with commas between, both ends included. `None` for anything else, also for a single number where
-/// `allows_single` is false, and for CPUs that no machine has.
+/// Parses ranges with commas between, both ends included. Returns `None` for other texts, for a single number unless
+/// `allows_single`, and for CPUs that no machine has.
 pub(crate) fn parse(text: &str, allows_single: bool) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
     for range in text.trim().split(',') {
@@ -29,7 +29,7 @@ fn number(text: &str) -> Option<usize> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// As ranges, for messages.
+/// Formats ranges for messages.
 pub(crate) fn listed(cpus: &BTreeSet<usize>) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &cpu in cpus {

@@ -1,9 +1,8 @@
-//! Where the threads of model instances run: on which CPUs, with the memory of which NUMA node, and with which
-//! priority.
+//! Places the threads of model instances: on CPUs, with the memory of a NUMA node, and with a priority.
 //!
-//! Host policies ([`HostPolicies`]) are named on the command line and used by instance groups. A [`Placement`] is what one
-//! of them and the priority of a model come to; it is applied to the calling thread, and what that thread starts
-//! afterwards, threads and processes, inherits it.
+//! The command line defines host policies ([`HostPolicies`]), which instance groups use. A [`Placement`] combines a policy
+//! and the priority of a model. It is applied to the calling thread. Threads and processes that this one starts afterwards
+//! inherit it.
 
 #![warn(missing_docs)]
 
@@ -27,42 +26,42 @@ use self::elsewhere as system;
 use self::linux as system;
 pub use self::policy::{HostPolicies, HostPolicy, PolicyError};
 
-/// How a thread is placed. The default leaves it as it is.
+/// The placement of a thread. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// Its CPUs and memory.
+    /// CPUs and memory of the thread.
     pub policy: HostPolicy,
-    /// Added to the nice value of the thread that it is started from: below 0 it goes before others.
+    /// Change of the nice value that the thread inherits. Below 0 it runs before others.
     pub niceness: i32,
 }
 
-/// Why a thread cannot be placed.
+/// The reason why a thread cannot be placed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
-    /// Its CPUs.
+    /// The system refused its CPUs.
     #[error("Unable to set NUMA thread affinity: {0}")]
     Affinity(rustix::io::Errno),
-    /// Its memory.
+    /// The system refused its memory.
     #[error(
         "Unable to set NUMA memory policy: {0}. A container needs the permission for it (docker run --cap-add=SYS_NICE), \
          or leave 'numa-node' out and name CPUs with 'cpu-cores'"
     )]
     Memory(io::Error),
-    /// There is no thread to be placed.
+    /// The thread could not be started.
     #[error("cannot start a thread: {0}")]
     NoThread(io::Error),
 }
 
 impl Placement {
-    /// Whether it changes nothing.
+    /// Returns true if it changes nothing.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Places the calling thread, for good.
+    /// Places the calling thread permanently.
     ///
-    /// A priority above that of other threads needs a permission; without it the thread goes on as it is, with a warning
-    /// in the log, once.
+    /// A priority above that of other threads needs a permission. Without it the thread continues unchanged, with one
+    /// warning in the log.
     ///
     /// # Errors
     /// When the system refuses CPUs or memory.
@@ -77,13 +76,14 @@ impl Placement {
         Ok(())
     }
 
-    /// Does `work` on a thread of its own that is placed so, and waits for it; without any placement, here.
+    /// Runs `work` on a new thread with this placement, and waits for it. The default placement runs it on the calling
+    /// thread.
     ///
     /// # Errors
-    /// As [`Placement::apply`].
+    /// Those of [`Placement::apply`].
     ///
     /// # Panics
-    /// With what `work` panics with.
+    /// The panic of `work`.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, PlacementError> {
         if self.is_default() {
             return Ok(work());
@@ -102,7 +102,7 @@ impl Placement {
         if self.niceness == 0 {
             return;
         }
-        // Of this thread alone, as Linux has it.
+        // On Linux this changes the calling thread only.
         let Err(error) = rustix::process::nice(self.niceness) else { return };
         if !IS_TOLD.swap(true, Ordering::Relaxed) {
             log::warn!(

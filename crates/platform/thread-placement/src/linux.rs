@@ -7,32 +7,32 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-/// CPUs that a set can hold.
+/// CPUs that fit into a set.
 pub(crate) const MOST_CPUS: usize = CpuSet::MAX_CPU;
 /// Nodes that fit into the mask.
 pub(crate) const MAX_NODES: u32 = 1024;
 
 const BITS: u32 = libc::c_ulong::BITS;
 
-/// The CPUs that this process may run on; empty where the system does not say.
+/// Returns the CPUs that this process may run on, or none if the system does not report them.
 pub(crate) fn usable() -> BTreeSet<usize> {
     let set = sched_getaffinity(None).ok();
     set.map_or_else(BTreeSet::new, |set| (0..MOST_CPUS).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Has the calling thread run on these CPUs alone from now on.
+/// Makes the calling thread run only on these CPUs from now on.
 pub(crate) fn run_on(cpus: &BTreeSet<usize>) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|&cpu| set.set(cpu));
     sched_setaffinity(None, &set)
 }
 
-/// What the calling thread, and those it starts, allocate from now on lies on this node.
+/// Puts memory that the calling thread, and those it starts, allocate from now on, on this node.
 pub(crate) fn bind_to(node: u32) -> io::Result<()> {
     let mut mask: [libc::c_ulong; (MAX_NODES / BITS) as usize] = Default::default();
     let word = mask.get_mut((node / BITS) as usize);
     *word.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))? = 1 << (node % BITS);
-    // The kernel takes one bit less than it is told.
+    // The kernel reads one bit less than the given number.
     let bits = libc::c_ulong::from(MAX_NODES) + 1;
     // SAFETY: the kernel reads as many bits of the mask as it has, which outlives the call; nothing is written.
     let outcome =

@@ -11,7 +11,7 @@ use crate::{
     system::{self, MAX_NODES},
 };
 
-/// Where the system lists NUMA nodes.
+/// Folder in which the system lists NUMA nodes.
 const NODES: &str = "/sys/devices/system/node";
 
 /// The CPUs and the memory of a policy.
@@ -19,37 +19,37 @@ const NODES: &str = "/sys/devices/system/node";
 pub struct HostPolicy {
     pub(crate) cpus: Option<BTreeSet<usize>>,
     pub(crate) node: Option<u32>,
-    /// The CPUs were named, and are not just those of the node.
+    /// True if the CPUs were named, and are not just those of the node.
     has_own_cpus: bool,
 }
 
-/// What is wrong with a setting of a policy.
+/// The fault of a setting of a policy.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// There are two.
+    /// Only two settings exist.
     #[error(
         "Unsupported host policy setting '{0}' is specified, supported settings are 'numa-node', 'cpu-cores'"
     )]
     Unknown(String),
-    /// No list of ranges.
+    /// The value is not a list of ranges.
     #[error(
         "host policy setting 'cpu-cores' format is '<lower_cpu_core_id>-<upper_cpu_core_id>'. Got {0}"
     )]
     NoRange(String),
-    /// No number.
+    /// The value is not a number.
     #[error("Parsing 'numa-node' value: Can't parse '{0}' to integer")]
     NoNumber(String),
-    /// CPUs of another machine: as given, and those there are.
+    /// The CPUs do not exist on this machine: the value, and the existing ones.
     #[error(
         "host policy setting 'cpu-cores' names none of the CPUs that the server may use, which are {1}. Got {0}"
     )]
     NoCpu(String, String),
-    /// A node of another machine: as given, and those there are.
+    /// The node does not exist on this machine: the value, and the existing ones.
     #[error(
         "host policy setting 'numa-node' names no NUMA node of this machine, which are {1}. Got {0}"
     )]
     NoNode(String, String),
-    /// A node with memory alone, or whose CPUs are taken from the server.
+    /// The node has only memory, or the server may not use its CPUs.
     #[error(
         "host policy setting 'numa-node' names a NUMA node without CPUs that the server may use: name some with \
          'cpu-cores' before it. Got {0}"
@@ -81,13 +81,13 @@ impl HostPolicy {
         Ok(())
     }
 
-    /// Threads run beside their memory, unless their CPUs are named.
+    /// Sets the node. Threads run beside their memory, unless their CPUs are named.
     fn set_node(&mut self, value: &str, nodes: &Path) -> Result<(), PolicyError> {
         let given = value.to_owned();
         let number: i64 = value.parse().map_err(|_| PolicyError::NoNumber(given.clone()))?;
         let online = fs::read_to_string(nodes.join("online")).ok();
         let online = online.and_then(|text| cpus::parse(&text, true));
-        // A system that knows no nodes is one.
+        // A system that lists no nodes counts as one node.
         let online = online.unwrap_or_else(|| BTreeSet::from([0]));
         let node = u32::try_from(number).ok().filter(|&node| node < MAX_NODES);
         let node = node.filter(|&node| online.contains(&(node as usize)));
@@ -100,7 +100,7 @@ impl HostPolicy {
     }
 }
 
-/// `None` where the system does not list them.
+/// Returns the CPUs of a node, or `None` if the system does not list them.
 fn cpus_of(node: u32, nodes: &Path, given: String) -> Result<Option<BTreeSet<usize>>, PolicyError> {
     let list = fs::read_to_string(nodes.join(format!("node{node}/cpulist")));
     let Ok(list) = list else { return Ok(None) };
@@ -116,10 +116,10 @@ fn cpus_of(node: u32, nodes: &Path, given: String) -> Result<Option<BTreeSet<usi
 pub struct HostPolicies(BTreeMap<String, HostPolicy>);
 
 impl HostPolicies {
-    /// Changes one setting of a policy, which is there from then on.
+    /// Changes one setting of a policy, and adds the policy if it is new.
     ///
     /// # Errors
-    /// As [`HostPolicy::set`].
+    /// Those of [`HostPolicy::set`].
     pub fn set(&mut self, name: &str, setting: &str, value: &str) -> Result<(), PolicyError> {
         let mut policy = self.0.get(name).cloned().unwrap_or_default();
         policy.set(setting, value)?;
@@ -127,12 +127,12 @@ impl HostPolicies {
         Ok(())
     }
 
-    /// The policy of this name, if there is one.
+    /// Returns the policy of this name, if there is one.
     pub fn get(&self, name: &str) -> Option<&HostPolicy> {
         self.0.get(name)
     }
 
-    /// The names of all.
+    /// Returns the names of all policies.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

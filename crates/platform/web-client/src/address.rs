@@ -1,4 +1,4 @@
-//! Addresses of servers: which may be asked, and where they may redirect to.
+//! Addresses of servers: those that may be used, and those that they may redirect to.
 
 use std::net::IpAddr;
 
@@ -7,23 +7,23 @@ use url::Url;
 
 use crate::failure::{HttpFailure, Problem};
 
-/// Returns whether an address wants no encryption.
+/// Returns true if an address uses no encryption.
 pub fn is_plain(uri: &Uri) -> bool {
     uri.scheme_str() == Some("http")
 }
 
-/// Returns whether two addresses are of one server.
+/// Returns true if two addresses are of one server.
 pub fn is_same(one: &Uri, other: &Uri) -> bool {
     one.scheme() == other.scheme() && host(one).eq_ignore_ascii_case(host(other))
 }
 
-/// Returns an address for texts: what stands behind `?` and `#` may be secret.
+/// Returns an address for messages: the text behind `?` and `#` may be secret.
 pub fn shown(text: &str) -> &str {
     let end = text.find(['?', '#']).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
 }
 
-/// Host and port.
+/// Returns host and port.
 pub(crate) fn host(uri: &Uri) -> &str {
     uri.authority().map_or("", |authority| authority.as_str())
 }
@@ -34,11 +34,11 @@ pub(crate) fn is_this_machine(uri: &Uri) -> bool {
     host == "localhost" || literal.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Parses an address. Plain HTTP is for servers on this machine: what is fetched runs here, and nothing else protects it on
-/// its way.
+/// Parses an address. Plain HTTP is only for servers on this machine: fetched code runs here, and nothing else protects it
+/// on its way.
 ///
 /// # Errors
-/// For an address that is none, or of another host without encryption.
+/// For an invalid address, or one of another host without encryption.
 pub fn checked_uri(text: &str) -> Result<Uri, HttpFailure> {
     let uri = parsed(text)?;
     if is_plain(&uri) && !is_this_machine(&uri) {
@@ -65,7 +65,7 @@ fn invalid(address: &str, problem: &str) -> HttpFailure {
     HttpFailure::new(Problem::Address, format!("the address '{}' {problem}", shown(address)))
 }
 
-/// Returns the address that a redirect leads to: never from an encrypted connection to a plain one, and to a plain one of
+/// Returns the address of a redirect. It never leads from an encrypted connection to a plain one, and to a plain one of
 /// another machine only if `allows_plain`.
 pub(crate) fn redirected(
     from: &Uri,

@@ -1,4 +1,4 @@
-//! The body of a response, bounded in length and time.
+//! The body of a response, limited in length and time.
 
 use std::{
     pin::Pin,
@@ -14,15 +14,16 @@ use tokio::time::{Instant, Sleep};
 
 use crate::failure::{HttpFailure, Problem, broken};
 
-/// A body that brings less in a period is given up: a server that sends single bytes cannot hold a download up for ever.
+/// Least bytes of a body in a period. Less ends it with an error, so that a server cannot hold a download up for ever by
+/// single bytes.
 const LEAST_BYTES: u64 = 16 << 10;
 
-/// The body of a response: it ends with an error when it is too slow or too long.
+/// The body of a response. It ends with an error if it is too slow or too long.
 #[derive(Debug)]
 pub struct HttpBody {
     inner: Incoming,
     period: Pin<Box<Sleep>>,
-    /// Bytes that came in this period, which has this length.
+    /// Bytes received in this period. The next field is its length.
     came: u64,
     limit: Duration,
     left: u64,
@@ -39,7 +40,7 @@ impl HttpBody {
         Self { inner, period, came: 0, limit, left: most, most }
     }
 
-    /// The whole of it.
+    /// Returns the whole body.
     ///
     /// # Errors
     /// When it is too slow or too long.
@@ -47,7 +48,7 @@ impl HttpBody {
         Ok(self.collect().await?.to_bytes())
     }
 
-    /// Some more bytes, and the rest. `None`: that was all.
+    /// Returns further bytes, and the rest of the body. `None`: the body is complete.
     ///
     /// # Errors
     /// When it is too slow or too long.
@@ -62,7 +63,7 @@ impl HttpBody {
         }
     }
 
-    /// Counts what came.
+    /// Counts received bytes.
     fn take(&mut self, frame: &Frame<Bytes>) -> Result<(), HttpFailure> {
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
         self.came += length;
@@ -76,7 +77,7 @@ impl HttpBody {
         Ok(())
     }
 
-    /// Ready when a period is over in which too little came.
+    /// Becomes ready when a period is over in which too few bytes came.
     fn poll_too_slow(&mut self, context: &mut Context<'_>) -> Poll<HttpFailure> {
         loop {
             ready!(self.period.as_mut().poll(context));

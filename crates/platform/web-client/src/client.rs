@@ -19,35 +19,35 @@ use crate::{
     roots::{self, Roots},
 };
 
-/// Connections that are kept for the next request.
+/// Connections per host that are kept for the next request.
 const IDLE_PER_HOST: usize = 16;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("galatea/", env!("CARGO_PKG_VERSION")));
 
-/// How a client reaches servers.
+/// The settings for access to servers.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     /// The proxies that connections go through.
     pub proxies: Proxies,
-    /// Whom encrypted connections trust.
+    /// The authorities that encrypted connections trust.
     pub roots: Roots,
-    /// How long servers may take.
+    /// Time limits of servers.
     pub limits: TimeLimits,
 }
 
-/// How long servers may take.
+/// Time limits of servers.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimits {
-    /// Until a connection is there.
+    /// Limit until a connection is made.
     pub connect: Duration,
-    /// Until the head of a response is there.
+    /// Limit until the head of a response is received.
     pub head: Duration,
-    /// A body that brings less than 16 KiB in this time is given up.
+    /// Period in which a body must bring at least 16 KiB.
     pub body: Duration,
 }
 
 impl ClientSettings {
-    /// The settings of this machine, with the proxies that the usual variables name.
+    /// Returns the settings of this machine, with the proxies that the usual variables name.
     pub fn of(environment: &Environment) -> Self {
         let connect = Duration::from_secs(5);
         let (head, body) = (Duration::from_secs(30), Duration::from_secs(30));
@@ -56,7 +56,7 @@ impl ClientSettings {
     }
 }
 
-/// Cheap to clone; all clones share their connections.
+/// An HTTP client. Clones are cheap and share their connections.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     client: Client<HttpsConnector<Route>, Full<Bytes>>,
@@ -86,7 +86,7 @@ impl HttpClient {
         Ok(Self { client, limits: settings.limits })
     }
 
-    /// The response to one request, whatever its status. Redirects are not followed. `most` is how long its body may be.
+    /// Returns the response to one request, whatever its status. Redirects are not followed. `most`: most bytes of its body.
     ///
     /// # Errors
     /// When no head of a response comes in time.

@@ -1,25 +1,25 @@
-//! Why there is no response, or no more of it.
+//! The reasons why there is no response, or no more of it.
 
 use std::{error::Error, fmt};
 
-/// What kind of thing went wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// No connection could be made.
     Connect,
     /// The server was too slow.
     TooSlow,
-    /// The connection ended early, or what came is no HTTP.
+    /// The connection ended early, or its data is not HTTP.
     Broken,
-    /// The body is longer than any that is expected.
+    /// The body is longer than allowed.
     TooLong,
     /// The address, or one that it redirects to, cannot be used.
     Address,
-    /// This machine could not do its part, or the program was asked to stop.
+    /// This machine failed, or the program was asked to stop.
     Local,
 }
 
-/// A request without a response, in words for people. Carries no credentials.
+/// A request without a response, with a text for users. It contains no credentials.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct HttpFailure {
@@ -28,17 +28,17 @@ pub struct HttpFailure {
 }
 
 impl HttpFailure {
-    /// `text` says what happened.
+    /// Makes a failure. `text` says what happened.
     pub fn new(problem: Problem, text: impl Into<String>) -> Self {
         Self { problem, text: text.into() }
     }
 
-    /// What kind of thing went wrong.
+    /// Returns the kind of the failure.
     pub fn problem(&self) -> Problem {
         self.problem
     }
 
-    /// The same, with what was done when it happened.
+    /// Returns the failure with the action during which it happened.
     #[must_use]
     pub fn within(self, context: impl fmt::Display) -> Self {
         Self { text: format!("{context}: {}", self.text), ..self }
@@ -49,7 +49,7 @@ pub(crate) fn broken(error: &dyn Error) -> HttpFailure {
     HttpFailure::new(Problem::Broken, format!("the connection broke: {}", innermost(error)))
 }
 
-/// What is at the bottom of an error says what happened; the rest is where.
+/// Returns the text of the innermost error, which says what happened. The outer ones say where.
 pub(crate) fn innermost(error: &dyn Error) -> String {
     let mut at = error;
     while let Some(source) = at.source() {

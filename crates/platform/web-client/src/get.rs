@@ -1,4 +1,4 @@
-//! GET requests, with the redirects that they lead to.
+//! GET requests, which follow redirects.
 
 use bytes::Bytes;
 use http::{
@@ -13,44 +13,45 @@ use crate::{
     failure::{HttpFailure, Problem},
 };
 
-/// One after the other.
+/// Most redirects in a row.
 const MAX_REDIRECTS: usize = 5;
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Get {
     /// The address.
     pub uri: Uri,
-    /// Sent to the first server alone, never to one that it redirects to.
+    /// Header that is sent to the first server only, never to one that it redirects to.
     pub authorization: Option<HeaderValue>,
-    /// The byte it begins with.
+    /// First byte of the requested range.
     pub from: u64,
-    /// Longest body.
+    /// Most bytes of the body.
     pub most: u64,
-    /// More headers for all servers.
+    /// Further headers for all servers.
     pub headers: HeaderMap,
-    /// Whether a plain address may redirect to another plain one that is not of this machine: for what is checked otherwise.
+    /// True if a plain address may redirect to a plain one of another machine. Use it only for data that is checked
+    /// otherwise.
     pub allows_plain: bool,
 }
 
-/// What the last server answered.
+/// The response of the last server.
 #[derive(Debug)]
 pub struct Answer {
-    /// Of any kind but a redirect.
+    /// Status of the response, which is not a redirect.
     pub status: StatusCode,
-    /// Of the first server's response, which may have been a redirect.
+    /// Headers of the first server's response, which may have been a redirect.
     pub first: HeaderMap,
-    /// The response of the last.
+    /// The last server's response.
     pub response: Response<HttpBody>,
 }
 
 impl Answer {
-    /// Bytes of the body, where the server says how many.
+    /// Returns the bytes of the body, if the server sends the number.
     pub fn length(&self) -> Option<u64> {
         self.response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
-    /// The byte that a part of a file begins with: `Content-Range: bytes 5-9/10`.
+    /// Returns the first byte of a part of a file: `Content-Range: bytes 5-9/10`.
     pub fn range_start(&self) -> Option<u64> {
         let text = self.response.headers().get(CONTENT_RANGE)?.to_str().ok()?;
         text.strip_prefix("bytes ")?.split('-').next()?.trim().parse().ok()
@@ -58,7 +59,7 @@ impl Answer {
 }
 
 impl Get {
-    /// The whole of a file that has `most` bytes at most.
+    /// Makes a request for a whole file of at most `most` bytes.
     pub fn new(uri: Uri, most: u64) -> Self {
         let headers = HeaderMap::new();
         Self { uri, authorization: None, from: 0, most, headers, allows_plain: false }
@@ -82,10 +83,10 @@ impl Get {
 }
 
 impl HttpClient {
-    /// The answer of the last server; of any status that is no redirect.
+    /// Returns the response of the last server, with any status that is not a redirect.
     ///
     /// # Errors
-    /// When no response comes in time, or a redirect leads where none may.
+    /// When no response comes in time, or a redirect leads to a forbidden address.
     pub async fn get(&self, asked: &Get) -> Result<Answer, HttpFailure> {
         let mut uri = asked.uri.clone();
         let mut first = None;

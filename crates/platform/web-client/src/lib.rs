@@ -1,9 +1,9 @@
-//! The HTTP client of all that the server fetches: models of remote repositories, packages, the keys of an issuer of tokens.
+//! The HTTP client for all that the server fetches: models of remote repositories, packages, the keys of a token issuer.
 //!
-//! One set of rules holds for all of them. Servers are strangers: what they send is bounded in size and time, redirects never
-//! lead from an encrypted connection to a plain one, and credentials go to the first server alone. [`HttpClient`] sends
-//! requests; [`WebClient`] has the threads that it needs, for callers that wait, and ends what they wait for when the program
-//! is asked to stop.
+//! One set of rules applies to all of them. Servers are not trusted: their data is limited in size and time, redirects never
+//! lead from an encrypted connection to a plain one, and only the first server gets credentials. [`HttpClient`] sends
+//! requests. [`WebClient`] adds the threads for callers that wait, and ends their requests when the program is asked to
+//! stop.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! How a connection is made: directly, or through a proxy.
+//! Makes connections, directly or through a proxy.
 
 use std::{
     fmt,
@@ -20,22 +20,22 @@ use crate::address::{is_plain, is_this_machine};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The proxies that connections go through. Connections to this machine use none.
+/// The proxies of connections. Connections to this machine use none.
 #[derive(Clone)]
 pub struct Proxies {
     matcher: Arc<Matcher>,
-    /// Whether connections without encryption use one too.
+    /// True if connections without encryption use a proxy too.
     serve_plain: bool,
 }
 
 impl Proxies {
-    /// Those that the usual variables name for encrypted connections: `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`. Plain ones lead
-    /// to the own network.
+    /// Reads the usual variables for encrypted connections: `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`. Plain connections stay
+    /// in the own network and use none.
     pub fn of(environment: &Environment) -> Self {
         Self { serve_plain: false, ..Self::for_all(environment) }
     }
 
-    /// Those that the usual variables name for all connections: `HTTP_PROXY` too.
+    /// Reads the usual variables for all connections: `HTTP_PROXY` too.
     pub fn for_all(environment: &Environment) -> Self {
         let of = |name: &str| {
             let names = [name.to_owned(), name.to_ascii_uppercase()];
@@ -50,14 +50,14 @@ impl Proxies {
         Self { matcher: Arc::new(matcher), serve_plain: true }
     }
 
-    /// One for all connections. `None`: the address is none of a proxy.
+    /// Makes one proxy for all connections. Returns `None` if the address is not that of a proxy.
     pub fn only(address: &str) -> Option<Self> {
         let matcher = Arc::new(Matcher::builder().all(address).build());
         let proxies = Self { matcher, serve_plain: true };
         proxies.place_for(&Uri::from_static("https://h/")).is_some().then_some(proxies)
     }
 
-    /// Host and port of the proxy for an address.
+    /// Returns host and port of the proxy for an address.
     pub fn place_for(&self, to: &Uri) -> Option<String> {
         let proxy = self.intercept(to)?;
         let (host, port) = (proxy.uri().host()?, proxy.uri().port_u16());
@@ -70,7 +70,7 @@ impl Proxies {
     }
 }
 
-/// Without the proxies: their addresses may hold a password.
+/// Omits the proxies: their addresses may contain a password.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Proxies")
@@ -80,7 +80,7 @@ impl fmt::Debug for Proxies {
 #[derive(Clone)]
 pub(crate) struct Route {
     pub tcp: HttpConnector,
-    /// For proxies, which may want encryption of their own.
+    /// Connects to proxies, which may want encryption of their own.
     pub to_proxy: HttpsConnector<HttpConnector>,
     pub proxies: Proxies,
 }

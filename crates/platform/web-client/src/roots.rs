@@ -1,4 +1,4 @@
-//! Whom encrypted connections trust.
+//! The authorities that encrypted connections trust.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -16,19 +16,19 @@ const LONGEST_BUNDLE: u64 = 16 << 20;
 /// The authorities whose certificates are trusted.
 #[derive(Clone, Debug, Default)]
 pub enum Roots {
-    /// Those of this machine, in whose place `SSL_CERT_FILE` and `SSL_CERT_DIR` put others.
+    /// Authorities of this machine, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
     #[default]
     Machine,
-    /// Those of this machine, and these.
+    /// Authorities of this machine, and these.
     MachineAnd(Vec<CertificateDer<'static>>),
-    /// These alone.
+    /// Only these.
     Only(Vec<CertificateDer<'static>>),
 }
 
 /// Reads a file of certificates.
 ///
 /// # Errors
-/// When it cannot be read or has none.
+/// When it cannot be read or contains none.
 pub fn read_certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let pem = galatea_regular_files::read(path, LONGEST_BUNDLE)?;
     let certificates: Vec<_> =

@@ -1,4 +1,4 @@
-//! The client for callers that wait: it has the threads that requests run on.
+//! The client for callers that wait. It has the threads on which requests run.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},
@@ -16,21 +16,20 @@ use crate::{
     get::Get,
 };
 
-/// How often a caller that waits is told so.
+/// Interval between the calls that tell a caller that it still waits.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Threads and connections, for as long as this lives.
 #[derive(Debug)]
 pub struct WebClient {
-    /// Taken at the end.
+    /// Taken when this is dropped.
     runtime: Option<Runtime>,
     http: HttpClient,
     stop: Stop,
 }
 
 impl WebClient {
-    /// `threads`: how many there are. What runs on them may also write what comes to disk. A request to `stop` ends what is
-    /// waited for.
+    /// Starts a client with this number of `threads`, which may also write files. A request to `stop` ends all waits.
     ///
     /// # Errors
     /// When the threads cannot be started, or TLS cannot be used.
@@ -47,13 +46,13 @@ impl WebClient {
         Ok(Self { runtime: Some(runtime), http, stop })
     }
 
-    /// For requests of any kind.
+    /// Returns the client for requests of any kind.
     pub fn http(&self) -> &HttpClient {
         &self.http
     }
 
-    /// Waits for the response to a request, and for its body where it is a success; `waits` is called each second until they
-    /// are there.
+    /// Waits for the response to a request, and for its body after success. `waits` is called each second until both are
+    /// there.
     ///
     /// # Errors
     /// When it does not come, or not `within` this time.
@@ -78,10 +77,10 @@ impl WebClient {
         self.wait_with(bounded, waits)
     }
 
-    /// Waits for what `work` comes to, on any thread: `work` runs on those of this value.
+    /// Waits for the result of `work`, which runs on this client's threads. Any thread may call it.
     ///
     /// # Errors
-    /// Those of `work`; a panic in it is one, and so is a request to stop.
+    /// Those of `work`, a panic in it, and a request to stop.
     pub fn wait<T: Send + 'static, E: From<HttpFailure> + Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -89,7 +88,7 @@ impl WebClient {
         self.wait_with(work, &mut || {})
     }
 
-    /// The same; `waits` is called each second until it is there.
+    /// Waits like [`WebClient::wait`]. `waits` is called each second until the result is there.
     ///
     /// # Errors
     /// Those of [`WebClient::wait`].
@@ -108,10 +107,10 @@ impl WebClient {
         };
         let (done, result) = mpsc::sync_channel(1);
         let working = runtime.spawn(async move {
-            // Whoever asked is waiting.
+            // The caller is waiting.
             let _ = done.send(work.await);
         });
-        // The sender goes with the work.
+        // The sender is dropped with the work.
         let _on_stop = self.stop.on_request(move || working.abort());
         loop {
             match result.recv_timeout(INTERVAL) {
@@ -124,7 +123,7 @@ impl WebClient {
 }
 
 impl Drop for WebClient {
-    /// Without waiting, for what still runs nobody waits for: a runtime that is dropped as others are panics in one.
+    /// Shuts down without waiting: nobody needs the running work. Dropping a runtime inside another one would panic.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

@@ -1,4 +1,4 @@
-//! The tables of the start, which people read and scripts search.
+//! The tables in the log at start, which people read and scripts search.
 
 use std::io::{self, IsTerminal as _};
 
@@ -8,8 +8,8 @@ use galatea_types::product;
 
 use crate::{backends::Backends, options::ServeOptions, table::Table};
 
-/// Where a start that `failed` ends the server, a person at a terminal gets only the table of the models: the others would
-/// push the reasons off the screen.
+/// Logs the tables. If the start `failed` and that ends the server, a person at a terminal gets only the table of models: the
+/// others would push the reasons off the screen.
 pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions, failed: bool) {
     if failed && options.exits_on_error && io::stdout().is_terminal() {
         return log_table(&models(engine));
@@ -25,7 +25,7 @@ fn log_table(table: &Table) {
     log::info!(target: logger::TABLE, shown; "{}", table.text(usize::MAX));
 }
 
-/// Columns of the terminal that stdout is, if it is one that knows.
+/// Returns the columns of the terminal, if stdout is one and knows its size.
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col.into())
@@ -33,13 +33,13 @@ fn terminal_width() -> Option<usize> {
 
 fn models(engine: &Engine) -> Table {
     let mut table = Table::new(["Model", "Version", "Status"]);
-    // A model that was never to be loaded has no state, and no row.
+    // A model that should not be loaded has no state, and no row.
     for entry in engine.repository_index(false).unwrap_or_default() {
         let Some(state) = entry.state else { continue };
         let version = entry.version.map_or_else(|| "-".to_owned(), |v| v.to_string());
         let status = match entry.reason.as_str() {
             "" => state.to_owned(),
-            // The log above has all of it.
+            // The log above has the whole reason.
             reason => format!("{state}: {}", reason.lines().next().unwrap_or_default()),
         };
         let model = match &*entry.namespace {

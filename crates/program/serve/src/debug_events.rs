@@ -1,4 +1,4 @@
-//! Events inside the server as lines of JSON, for tests: off, unless a variable of the process names where they go.
+//! Writes events inside the server as lines of JSON, for tests. Off, unless an environment variable names the destination.
 
 use std::{
     fs::{File, OpenOptions},
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::options::ServeOptions;
 
-/// Names a file or a pipe.
+/// Environment variable that names a file or a pipe.
 const VARIABLE: &str = "GALATEA_DEBUG_EVENTS";
 
 /// Reports changes of the log settings as long as it lives.
@@ -27,10 +27,10 @@ impl LogObserver for LogChanges {
     }
 }
 
-/// Has events written where the variable says, if it is set.
+/// Writes events to the variable's file, if it is set.
 ///
 /// # Errors
-/// When the file cannot be opened, or the thread that writes cannot be started.
+/// If the file cannot be opened, or the thread that writes cannot be started.
 pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<LogChanges>>> {
     let Some(path) = options.runtimes.environment.path(VARIABLE) else { return Ok(None) };
     let file = open_file(&path)
@@ -47,12 +47,12 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<LogChanges>>> {
     Ok(Some(changes))
 }
 
-/// For reading as well: so the start does not wait for a reader of a pipe, and one that comes back finds it open.
+/// Opens for reading too: the start does not wait for a reader of a pipe, and a later reader finds it open.
 fn open_file(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).open(path)
 }
 
-/// The reader may be slow, or gone: the thread waits for it, and the server goes on.
+/// Writes events. The reader may be slow, or gone: this thread waits for it, and the server continues.
 fn write(events: DebugEventReader, mut file: File) {
     for event in events {
         if let Err(error) = file.write_all(format!("{}\n", line(&event)).as_bytes()) {

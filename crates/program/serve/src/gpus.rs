@@ -11,7 +11,7 @@ pub struct Gpus {
 }
 
 impl Gpus {
-    /// Queries the driver. Without a usable GPU the server starts all the same.
+    /// Queries the driver. Without a usable GPU the server starts anyway.
     pub fn find() -> Self {
         let found = galatea_gpu::detect().unwrap_or_else(|error| {
             log::warn!("GPUs are not used: {error}");
@@ -20,7 +20,7 @@ impl Gpus {
         Self { found }
     }
 
-    /// Adds them to the options of the engine.
+    /// Adds the GPUs to the options of the engine.
     pub fn add_to(&self, options: &mut EngineOptions) {
         let minimum = options.gpus.min_compute_capability;
         let (usable, others): (Vec<&Gpu>, Vec<&Gpu>) =
@@ -37,7 +37,7 @@ impl Gpus {
         options.gpus.available = usable.iter().map(|gpu| gpu.index).collect();
     }
 
-    /// Samples them for the metrics until the returned value is dropped, if metrics are wanted and NVML is there.
+    /// Samples the GPUs for the metrics until the returned value is dropped, if metrics are on and NVML is present.
     pub fn watch(&self, options: &ServeOptions) -> Option<GpuSampler> {
         if !options.has_gpu_metrics {
             return None;

@@ -1,9 +1,9 @@
 //! The server as a library: it puts backends, repositories, engine and front ends together.
 //!
 //! [`Server::build`] makes a server from [`ServeOptions`], [`Server::serve`] loads its models and opens the front ends that
-//! the options name, and [`Server::shut_down`] ends it in order. Without front ends a program asks the [`Server::engine`].
-//! A process of an isolated model is the running program again: a program that serves such models hands the words behind
-//! [`model_worker::COMMAND`] to [`model_worker::run`].
+//! the options name, and [`Server::shut_down`] ends it in order. A program without front ends uses the [`Server::engine`].
+//! The process of an isolated model is the running program, started again. A program that serves such models passes the words
+//! after [`model_worker::COMMAND`] to [`model_worker::run`].
 //!
 //! **Invariants.** This crate and the program alone name concrete backends and read the environment. Nothing here reads a
 //! command line, catches a signal or ends the process.

@@ -1,4 +1,4 @@
-//! What a server needs to know to start: its creator decides.
+//! The options with which a server starts.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -17,38 +17,38 @@ use crate::{
     repositories::remote::RepositoryCacheOptions,
 };
 
-/// Everything a server needs to know to start.
+/// All options with which a server starts.
 #[derive(Debug, Default)]
 pub struct ServeOptions {
-    /// As the log was configured: the format is that of the access log too.
+    /// The log's configuration; the access log has the same format.
     pub log: LogSettings,
-    /// Where the access log goes; `None`: there is none.
+    /// The destination of the access log; `None`: there is none.
     pub access_log: Option<AccessTarget>,
-    /// The file of who may do what; `None`: anybody may do anything.
+    /// The file of clients' permissions; `None`: anybody may do anything.
     pub auth_policy: Option<PathBuf>,
-    /// Without a policy, nobody may change what the server is.
+    /// Without a policy, nobody may change the server.
     pub is_hardened: bool,
-    /// Without the repositories, which are opened when the server starts.
+    /// Options of the engine, without the repositories, which are opened when the server starts.
     pub engine: EngineOptions,
-    /// Model repositories, as they were given.
+    /// Model repositories, as given.
     pub repositories: Vec<PathBuf>,
     /// Repositories, folders of models and model files that were given without an option.
     pub paths: Vec<PathBuf>,
-    /// Of those that are not on this machine.
+    /// The cache of repositories that are not on this machine.
     pub repository_cache: RepositoryCacheOptions,
-    /// Whether the start fails where a model does.
+    /// The start fails if a model does.
     pub exits_on_error: bool,
-    /// `None`: no response is kept.
+    /// Settings of the response cache; `None`: no response is kept.
     pub response_cache: Option<CacheSettings>,
-    /// Between two looks at the repositories, where they are polled.
+    /// Time between two looks at the repositories; `None`: they are not polled.
     pub poll_interval: Option<Duration>,
-    /// How long a server asked to stop serves on, no longer ready.
+    /// Time in which a server that was asked to stop still serves, but is not ready.
     pub drain_delay: Duration,
-    /// `None`: not served.
+    /// The endpoint of HTTP; `None`: not served.
     pub http: Option<Endpoint>,
-    /// `None`: not served.
+    /// The endpoint of gRPC; `None`: not served.
     pub grpc: Option<Endpoint>,
-    /// `None`: not served.
+    /// The endpoint of metrics; `None`: not served.
     pub metrics: Option<Endpoint>,
     /// Front ends of cloud platforms.
     pub clouds: Vec<CloudOptions>,
@@ -58,41 +58,41 @@ pub struct ServeOptions {
     pub http_options: HttpOptions,
     /// Options of gRPC alone.
     pub grpc_options: GrpcOptions,
-    /// What one client may have in hand.
+    /// Limits of one client's requests in progress.
     pub client_limits: ClientLimitSettings,
-    /// Without the number of connections.
+    /// Settings of connections, without their number.
     pub connections: ConnectionSettings,
-    /// `None`: as many as the limit of open file descriptors allows.
+    /// Most connections; `None`: as many as the limit of open file descriptors allows.
     pub max_connections: Option<usize>,
     /// The native libraries of the backends.
     pub runtimes: RuntimeOptions,
-    /// What the processes of Python models may see and do.
+    /// Permissions of the processes of Python models.
     pub python: WorkerRules,
     /// Most memory that requests and responses may take.
     pub memory_budget: MemorySize,
-    /// Whether the GPUs are watched.
+    /// The GPUs are watched.
     pub has_gpu_metrics: bool,
-    /// For the log at start: deprecated flags, and flags without effect.
+    /// Notes for the log at start: deprecated flags, and flags without effect.
     pub notes: Vec<Note>,
     /// The options in force, as the table at start shows them.
     pub rows: Vec<(String, String)>,
-    /// A backend that is opened already.
+    /// A backend that is already open.
     pub early: EarlyBackend,
 }
 
 /// A line of the log about an option.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Its effect may not be meant.
+    /// The option may have an effect that the user does not expect.
     Warning(String),
-    /// It has no effect.
+    /// The option has no effect.
     Info(String),
 }
 
-/// Where native runtime libraries come from. Empty paths count as not given.
+/// The sources of native runtime libraries. Empty paths count as not given.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
-    /// Whether a library that is not installed is fetched.
+    /// A library that is not installed is fetched.
     pub may_download: bool,
     /// The library of an ONNX Runtime.
     pub onnxruntime_lib: Option<PathBuf>,
@@ -100,64 +100,64 @@ pub struct RuntimeOptions {
     pub tensorflow_lib: Option<PathBuf>,
     /// The C library of an OpenVINO.
     pub openvino_lib: Option<PathBuf>,
-    /// Folder of a libtorch.
+    /// The folder of a libtorch.
     pub libtorch: Option<PathBuf>,
-    /// Only where one was given: its default is the place of another server's libraries.
+    /// The backend directory, only if one was given: its default holds another server's libraries.
     pub backend_directory: Option<PathBuf>,
-    /// The variables of the process: they name libraries and folders where no flag does, and have the credentials of
-    /// repositories that are not on this machine.
+    /// The environment variables of the process. They name libraries and folders for missing flags, and have the credentials of
+    /// remote repositories.
     pub environment: Environment,
-    /// A request ends downloads, and what else makes libraries and environments.
+    /// A request to stop ends downloads, and the making of libraries and environments.
     pub stop: Stop,
-    /// Shows how far these are.
+    /// Shows the progress of these.
     pub progress: ProgressMaker,
 }
 
-/// Where one of the services listens.
+/// The endpoint of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// As the port collision text names it.
+    /// The name of the service in the message about a port collision.
     pub service: &'static str,
-    /// A name or number of this machine.
+    /// A host name or address of this machine.
     pub address: String,
-    /// 0: a free one.
+    /// The port; 0: any free one.
     pub port: u16,
-    /// Whether other servers may have the same port.
+    /// Other servers may have the same port.
     pub reuses_port: bool,
 }
 
 impl Endpoint {
-    /// The option that gives a service its port.
+    /// Returns the option that sets a service's port.
     pub fn port_option(service: &str) -> String {
         format!("--{}-port", service.to_ascii_lowercase().replace(' ', "-"))
     }
 }
 
-/// Who speaks TLS.
+/// The services with TLS.
 #[derive(Debug, Default)]
 pub struct TlsOptions {
-    /// `None`: HTTP is not encrypted.
+    /// Files of HTTP; `None`: it is not encrypted.
     pub http: Option<TlsFiles>,
-    /// `None`: gRPC is not encrypted.
+    /// Files of gRPC; `None`: it is not encrypted.
     pub grpc: Option<TlsFiles>,
-    /// Whether the metrics are, with what HTTP has.
+    /// The metrics are encrypted, with the files of HTTP.
     pub metrics: bool,
 }
 
 /// A front end of a cloud platform.
 #[derive(Clone, Debug)]
 pub struct CloudOptions {
-    /// Its place.
+    /// Its address and port.
     pub endpoint: Endpoint,
-    /// The platform, and what it asks for. Without a model Vertex AI gets the only one that is loaded.
+    /// The platform and its settings. Without a named model, Vertex AI gets the only one that is loaded.
     pub platform: CloudFrontEnd,
 }
 
-/// Where responses are kept.
+/// The storage of cached responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheSettings {
-    /// In the memory of this server, so many bytes at most.
+    /// The memory of this server, with at most this many bytes.
     Local(usize),
-    /// In a Redis server.
+    /// A Redis server.
     Redis(Box<RedisSettings>),
 }

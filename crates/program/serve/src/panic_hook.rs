@@ -5,8 +5,8 @@ use std::{
     thread,
 };
 
-/// A panic becomes one line of the log in place of the default's lines on stderr. It ends what it happened
-/// in (a request, an instance); the code that started that catches it.
+/// Writes a panic as one line of the log, instead of the default's lines on stderr. A panic ends a request or an instance; the
+/// code that started it catches the panic.
 pub fn install() {
     panic::set_hook(Box::new(|info| log::error!("{}", describe(info))));
 }

@@ -1,4 +1,4 @@
-//! Files that a server reads again while it serves: those of the logs, the certificates and the policy.
+//! Files that a running server reads again: its logs, certificates and policy.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use galatea_telemetry::{access_log::AccessLog, logger};
 
 use crate::front_ends::authentication::PolicyReload;
 
-/// Has a server read its files again.
+/// Makes a server read its files again.
 pub struct Reload {
     pub(crate) access_log: Option<Arc<AccessLog>>,
     pub(crate) tls: Option<TlsReloadRequest>,
@@ -15,8 +15,8 @@ pub struct Reload {
 }
 
 impl Reload {
-    /// Opens the logs again, whose files may have been moved, and has the certificates and the policy read. The threads
-    /// that keep those tell the log how it went.
+    /// Opens the logs again, whose files may have been moved, and reads the certificates and the policy. The threads of those log
+    /// the outcome.
     pub fn read_again(&self) {
         if let Err(error) = logger::reopen() {
             log::error!("failed to open the log file again: {error}");

@@ -1,4 +1,4 @@
-//! The response cache that the options ask for.
+//! The response cache of the options.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use galatea_response_cache::{LocalCache, RedisCache, ResponseCache};
 
 use crate::options::{CacheSettings, ServeOptions};
 
-/// Gives the engine its cache, where there is to be one.
+/// Gives the engine its cache, if the options have one.
 pub fn open(options: &mut ServeOptions) -> Result<()> {
     let Some(settings) = &options.response_cache else { return Ok(()) };
     let cache: Arc<dyn ResponseCache> = match settings {

@@ -44,7 +44,7 @@ pub struct Server {
     front_ends: FrontEnds,
     stop: StopHandle,
     events: Receiver<Event>,
-    /// The end of an interrupted start.
+    /// Time by which an interrupted start must end.
     deadline: Option<Instant>,
     _gpu_watch: Option<GpuSampler>,
     policy: Option<PolicyWatch>,
@@ -57,12 +57,12 @@ pub struct Server {
     options: ServeOptions,
 }
 
-/// How the start of a server ended.
+/// The outcome of a server's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It serves.
+    /// The server serves.
     Complete,
-    /// Somebody asked it to stop while it loaded models. Loading has stopped, unless a load has not noticed in time.
+    /// A request to stop came while models were loaded. Loading has stopped, unless a load did not react in time.
     Interrupted,
 }
 
@@ -70,19 +70,19 @@ impl Server {
     /// Makes a server that holds its ports, but neither listens nor loads a model.
     ///
     /// # Errors
-    /// When a file that the options name cannot be used, a repository cannot be read or a port is taken.
+    /// If a file in the options cannot be used, a repository cannot be read or a port is taken.
     pub fn build(mut options: ServeOptions) -> Result<Self> {
         log_notes(&options.notes);
         let budget_rule = BudgetRule::new(options.memory_budget);
         connections::share(&mut options, budget_rule.budget());
         let access_log = access_log::open(&mut options)?;
-        // Whoever asked for encryption gets no server without.
+        // A user who asked for encryption gets no server without it.
         let tls_reload = encryption::open(&mut options)?;
         let policy = authentication::open(&mut options)?;
         response_cache::open(&mut options)?;
         let log_changes = debug_events::open(&mut options)?;
         let repositories = repositories::open(&options)?;
-        // Before the models are loaded, which may take minutes: a port in use should be known at once.
+        // Bound before models are loaded, which may take minutes: a port in use should be known at once.
         let front_ends = FrontEnds::bind(&options)?;
         let backends = Backends::new(&options);
         let gpus = Gpus::find();
@@ -117,17 +117,17 @@ impl Server {
         })
     }
 
-    /// The engine, which answers requests of this process as well as those of the front ends.
+    /// Returns the engine, which answers requests of this process as well as those of the front ends.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// The front ends, which know their addresses once they are started.
+    /// Returns the front ends, which know their addresses once they are started.
     pub fn front_ends(&self) -> &FrontEnds {
         &self.front_ends
     }
 
-    /// The options, with all that was found and opened for them.
+    /// Returns the options, with everything that was found and opened for them.
     pub fn options(&self) -> &ServeOptions {
         &self.options
     }
@@ -137,7 +137,7 @@ impl Server {
         self.stop.clone()
     }
 
-    /// Returns a handle that has this server read its files again.
+    /// Returns a handle that makes this server read its files again.
     pub fn reload(&self) -> Reload {
         Reload {
             access_log: self.access_log.0.clone(),
@@ -146,10 +146,10 @@ impl Server {
         }
     }
 
-    /// Loads the models that are loaded at start, and starts the front ends: those that may listen meanwhile first.
+    /// Loads the models of the start, and starts the front ends. Those that may listen during the load are started first.
     ///
     /// # Errors
-    /// When a front end or a thread cannot be started, or a model cannot be loaded and the options end the server then.
+    /// If a front end or a thread cannot be started, or a model cannot be loaded and that ends the server.
     pub fn serve(&mut self) -> Result<Start> {
         self.engine.availability().begin_start();
         self.front_ends.start_early(&self.engine, &self.options)?;
@@ -165,14 +165,14 @@ impl Server {
         if let Some(text) = exposure::warning(&self.options) {
             log::warn!("{text}");
         }
-        // Before the lines that scripts wait for.
+        // Set before the lines that scripts wait for.
         self.engine.availability().finish_start();
         self.front_ends.start(&self.engine, &self.options)?;
         Ok(Start::Complete)
     }
 
-    /// Waits until the server is asked to stop, then for the drain delay, in which it serves on without being ready: a
-    /// further request ends that.
+    /// Waits until the server is asked to stop, and then for the drain delay. During it the server serves, but is not ready.
+    /// Another request ends the delay.
     pub fn wait_until_stopped(&self) {
         let _ = self.events.recv();
         let delay = self.options.drain_delay;
@@ -186,8 +186,8 @@ impl Server {
         }
     }
 
-    /// Ends the server: front ends refuse requests, those in flight are answered, models are unloaded. Returns whether
-    /// nothing was cut off by the exit timeout.
+    /// Ends the server: front ends refuse requests, those in flight are answered, models are unloaded. Returns true if the exit
+    /// timeout cut nothing off.
     pub fn shut_down(self) -> bool {
         self.options.runtimes.stop.request();
         let is_complete = match self.deadline {
@@ -228,7 +228,7 @@ impl Server {
         Ok(None)
     }
 
-    /// Whether the server goes on with what could be loaded.
+    /// Decides whether the server continues with the models that could be loaded.
     fn check_loaded(&self, loaded: Result<(), StartupError>) -> Result<()> {
         match loaded {
             Err(error) if self.options.exits_on_error => {
@@ -251,7 +251,7 @@ impl Server {
 
 const NO_THREAD: &str = "failed to start a thread";
 
-/// The options with what was found of this machine.
+/// Returns the options with the facts of this machine.
 fn engine_options(
     options: &ServeOptions,
     repositories: Vec<Arc<dyn RepositoryRoot>>,
@@ -263,7 +263,7 @@ fn engine_options(
     engine
 }
 
-/// Adds the figures that the metrics page shows beside the models.
+/// Adds the figures of the metrics page that are not about models.
 fn add_figures(engine: &Engine, options: &ServeOptions) {
     engine.add_figures(connections::figures(options));
     engine.add_figures(Box::new(backends::environment_figures));
@@ -279,7 +279,7 @@ fn load_panicked() -> StartupError {
     StartupError::Aborted(Error::internal("loading the models ended unexpectedly"))
 }
 
-/// Stops everything. True when nothing was cut off.
+/// Stops everything. Returns true if nothing was cut off.
 fn drain(engine: &Engine, front_ends: FrontEnds, deadline: Instant) -> bool {
     front_ends.drain();
     engine.drain(deadline);
@@ -289,7 +289,7 @@ fn drain(engine: &Engine, front_ends: FrontEnds, deadline: Instant) -> bool {
     is_idle && cut_off == 0
 }
 
-/// The end of the last line of a start that failed: the log says more than its first reason.
+/// Returns the end of the last line of a failed start: the log has more than its first reason.
 fn where_to_look(log: &LogSettings) -> String {
     match &log.file {
         _ if !log.has_error => "; start with --log-error=true for more".to_owned(),

@@ -1,4 +1,4 @@
-//! How a server is asked to stop, and hears of it.
+//! Requests to a server to stop.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use galatea_engine::StartupError;
 #[derive(Clone)]
 pub struct StopHandle {
     sender: Sender<Event>,
-    /// Whether the server is stopping, so that a further request has nothing to ask for.
+    /// The server is stopping, so another request has no effect.
     is_stopping: Arc<AtomicBool>,
 }
 
@@ -20,19 +20,19 @@ pub struct StopHandle {
 pub(crate) enum Event {
     /// The server is asked to stop.
     Stop,
-    /// The models were loaded that are loaded at start.
+    /// The models of the start are loaded.
     Loaded(Result<(), StartupError>),
 }
 
 impl StopHandle {
-    /// Returns a handle, and the end where its requests arrive.
+    /// Returns a handle, and the receiver of its requests.
     pub(crate) fn new() -> (Self, Receiver<Event>) {
         let (sender, events) = mpsc::channel();
         (Self { sender, is_stopping: Arc::default() }, events)
     }
 
-    /// Asks the server to stop, or to cut its drain delay short. Returns `false` where it is stopping already: whoever
-    /// asks again may want to end the process.
+    /// Asks the server to stop, or to cut its drain delay short. Returns `false` if it is already stopping: the caller may want
+    /// to end the process.
     pub fn request(&self) -> bool {
         if self.is_stopping.swap(true, Ordering::AcqRel) {
             return false;
@@ -41,12 +41,12 @@ impl StopHandle {
         true
     }
 
-    /// Whether the next request finds a server that is stopping.
+    /// Sets whether the next request finds a stopping server.
     pub(crate) fn set_stopping(&self, is_stopping: bool) {
         self.is_stopping.store(is_stopping, Ordering::Release);
     }
 
-    /// Tells the server, unless it is gone.
+    /// Sends an event to the server, unless it is gone.
     pub(crate) fn send(&self, event: Event) {
         let _ = self.sender.send(event);
     }

@@ -1,8 +1,8 @@
-//! Tables of text for the log: the models, backends and settings at start.
+//! Text tables for the log: the models, backends and settings at start.
 
 use std::iter;
 
-/// A column is not made narrower than this to let a table fit.
+/// The table fits without narrowing a column below this width.
 const NARROW: usize = 16;
 
 /// A table of text, drawn with `+`, `-` and `|`, as wide as its contents.
@@ -11,20 +11,20 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Makes a table without rows.
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Self { rows: vec![head.map(str::to_owned).to_vec()] }
     }
 
-    /// One cell per column of the head. A cell of several lines makes the row as high; its frame stays whole, so that
-    /// a message cannot pass for a row of its own: the other cells of the lines that follow are empty. Control characters
-    /// are shown by their numbers: they could move a terminal's cursor.
+    /// Adds a row with one cell per column of the head. A cell of several lines makes the row as high. The frame stays whole and
+    /// the other cells of these lines are empty, so that a message cannot look like a row. Control characters are shown by their
+    /// numbers: they could move a terminal's cursor.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| visible(cell.trim_end())).to_vec());
     }
 
-    /// A message of the log with the target [`TABLE`](galatea_telemetry::logger::TABLE), which begins with a line break. Where
-    /// it would be wider than `limit` its widest columns are made narrower, and their cells get more lines.
+    /// Returns a log message with the target [`TABLE`](galatea_telemetry::logger::TABLE), which begins with a line break. If it
+    /// is wider than `limit`, its widest columns are narrowed, and their cells get more lines.
     pub fn text(&self, limit: usize) -> String {
         let widths = self.widths(limit);
         let rule: String = widths.iter().map(|&w| format!("+{}", "-".repeat(w + 2))).collect();
@@ -67,7 +67,7 @@ impl Table {
     }
 }
 
-/// The lines of a cell, none wider than `width`: divided between words where there are some.
+/// Divides a cell into lines of at most `width`, between words where possible.
 fn wrapped(cell: &str, width: usize) -> Vec<String> {
     cell.lines().flat_map(|line| pieces(line, width)).map(str::to_owned).collect()
 }
@@ -77,7 +77,7 @@ fn pieces(line: &str, width: usize) -> impl Iterator<Item = &str> {
     iter::from_fn(move || {
         let line = rest?;
         let Some((end, _)) = line.char_indices().nth(width) else { return rest.take() };
-        // A piece may be followed by a space, which then begins no line.
+        // A space right after the piece is allowed; it then begins no line.
         let space = line[..=end].rfind(' ').filter(|&space| space > end / 2);
         let (piece, more) = line.split_at(space.unwrap_or(end));
         rest = Some(more.trim_start());

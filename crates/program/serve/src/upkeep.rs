@@ -1,6 +1,5 @@
-//! What is done now and then by a server that serves: requests that nobody waits for leave the queues, what a burst has left
-//! free goes back to the system, and so does code that only the start has needed, the load of the models is noted, and the log
-//! is told how many lines it did not get.
+//! Regular work of a running server. It removes abandoned requests from the queues and records the load of the models. It also
+//! returns unused memory to the system, after bursts and after the start, and logs the number of lost log lines.
 
 use std::{
     io,
@@ -18,19 +17,19 @@ use galatea_types::MemoryBudget;
 
 use crate::memory::{BudgetRule, CodeRelease, Trimming};
 
-/// Milliseconds between two looks, half a second on average: in step with executions of a quarter of a second each, a queue
-/// would be seen at the same point of them again and again. A look costs microseconds where there is nothing to do.
+/// Milliseconds between two looks, half a second on average. In step with executions of a quarter of a second each, looks
+/// would always see a queue at the same point. A look costs microseconds if there is nothing to do.
 const INTERVAL_MS: Range<u64> = 400..600;
 
-/// A thread that looks after that until this is dropped.
+/// A thread that does this work until the value is dropped.
 pub struct Upkeep {
-    /// Its end is what the thread waits for; `None` once it is dropped.
+    /// Dropping the sender ends the thread; `None` once it is dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Upkeep {
-    /// Looks once, and starts the thread.
+    /// Does the work once, and starts the thread.
     pub fn start(
         engine: &Arc<Engine>,
         memory: &Arc<MemoryBudget>,
@@ -65,7 +64,7 @@ fn interval() -> Duration {
     Duration::from_millis(fastrand::u64(INTERVAL_MS))
 }
 
-/// Bytes that the response cache does not take yet and will: requests may not have them.
+/// Returns the bytes that the response cache will use but does not yet: requests may not have them.
 fn still_to_fill(engine: &Engine) -> usize {
     let cache = engine.options().response_cache.as_ref().and_then(|cache| cache.metrics());
     cache.map_or(0, |cache| cache.capacity.saturating_sub(cache.bytes))
@@ -74,7 +73,7 @@ fn still_to_fill(engine: &Engine) -> usize {
 impl Drop for Upkeep {
     fn drop(&mut self) {
         self.stop = None;
-        // A panic was logged where it happened.
+        // A panic is already logged.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! What was probably meant by a command line that is refused: another command, or an option of another name.
+//! Advice for a refused command line: a similar command, or an option with another name.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use galatea_types::suggest;
 
 use crate::flags::{FlagError, ServeFlags, Words};
 
-/// What other programs call a command.
+/// Names that other programs have for a command.
 const OTHER_COMMANDS: [(&[&str], &str); 10] = [
     (&["list", "ls", "ps"], "models"),
     (&["predict", "ask", "call", "client"], "infer"),
@@ -21,7 +21,7 @@ const OTHER_COMMANDS: [(&[&str], &str); 10] = [
     (&["version"], "--version"),
 ];
 
-/// What other servers call an option of `serve`.
+/// Names that other servers have for an option of `serve`.
 const OTHER_OPTIONS: [(&[&str], &str); 5] = [
     (&["port"], "http-port"),
     (&["host", "address", "bind"], "http-address"),
@@ -30,13 +30,13 @@ const OTHER_OPTIONS: [(&[&str], &str); 5] = [
     (&["timeout"], "exit-timeout-secs"),
 ];
 
-/// To be put behind the refusal of `name`: the nearest of the names that are `known`.
+/// Returns the advice after the refusal of `name`: the nearest of the `known` names.
 pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = suggest::nearest(name, known).first().copied();
     near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
 }
 
-/// For a first word that is none of the `commands`. `words`: it and those behind it.
+/// Returns advice for a first word that is not one of the `commands`. `words`: all words from it on.
 pub fn for_command(words: &[String], commands: impl Iterator<Item = &'static str>) -> String {
     const LIST: &str = "`galatea --help` lists the commands";
     let Some(word) = words.first() else { return LIST.to_owned() };
@@ -57,7 +57,7 @@ pub fn for_command(words: &[String], commands: impl Iterator<Item = &'static str
     }
 }
 
-/// For a refused command line of `serve`: to be put behind the error.
+/// Returns advice for a refused command line of `serve`, to follow the error.
 pub fn for_serve(error: &FlagError, others: Words) -> Option<String> {
     let error = match error {
         FlagError::NoRepository if others == Words::Paths => {
@@ -86,7 +86,7 @@ pub fn for_serve(error: &FlagError, others: Words) -> Option<String> {
     }
 }
 
-/// For a refused command line of `perf`, where one of its words is an option of `serve`.
+/// Returns advice for a refused command line of `perf` with an option of `serve`.
 pub fn for_perf(words: &[String]) -> Option<String> {
     let is_of_serve = |word: &&String| owner(word) == Some("serve");
     let own = galatea_perf::options::outline();
@@ -94,7 +94,7 @@ pub fn for_perf(words: &[String]) -> Option<String> {
     Some(format!("'{}' is an option of `galatea serve`", name_of(word)))
 }
 
-/// The command that has an option of exactly this name, `serve` before `perf`.
+/// Returns the command that has an option of exactly this name, `serve` before `perf`.
 fn owner(word: &str) -> Option<&'static str> {
     if is_of(&outline::<ServeFlags>(), word) {
         return Some("serve");
@@ -112,12 +112,12 @@ fn is_of(options: &[OptionOutline], word: &str) -> bool {
     })
 }
 
-/// An option without its value.
+/// Returns an option without its value.
 fn name_of(word: &str) -> &str {
     word.split('=').next().unwrap_or(word)
 }
 
-/// The words as they were typed, as far as a shell would read them so.
+/// Returns the words as typed, or `...` if a shell would read them differently.
 pub fn typed(words: &[String]) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=/.,:+@%".contains(c);
     match words.iter().all(|word| word.chars().all(is_plain)) {

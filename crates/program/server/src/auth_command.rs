@@ -1,4 +1,4 @@
-//! `galatea auth`: making API keys. A key is shown once; what a policy has of it is its SHA-256.
+//! `galatea auth`: makes API keys. A key is shown once; a policy has only its SHA-256.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ Clients send the key as `Authorization: Bearer <key>` or `X-API-Key: <key>`, ove
 `galatea models`, `infer`, `top` and `perf` take it from the variable GALATEA_API_KEY.
 ";
 
-/// The words that `galatea auth` knows, for completions.
+/// The words after `galatea auth`, for completions.
 pub const WORDS: &[&str] = &["key", "--help"];
 
 pub fn run(words: &[String]) -> ExitCode {
@@ -55,7 +55,7 @@ fn new_key(name: &str, roles: &[&str]) -> Result<String, String> {
 
 fn text_of(name: &str, roles: &[&str], key: &ApiKey) -> String {
     let roles: Vec<String> = roles.iter().map(|role| format!("\"{role}\"")).collect();
-    // The escapes of JSON are those of TOML.
+    // JSON and TOML have the same escapes.
     let quoted = serde_json::Value::from(name).to_string();
     format!(
         "# The key of {name}, which is shown only now:\n{key}\n\n# For the file of --auth-policy:\n\

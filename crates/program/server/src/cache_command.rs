@@ -1,4 +1,4 @@
-//! `galatea cache`: making room in what the program keeps for Python models.
+//! `galatea cache`: removes files that the program keeps for Python models.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ running server uses. Asks nothing, and says what went and how much room that mad
 built again when it is loaded, which may fetch packages.
 ";
 
-/// The words that `galatea cache` knows, for completions.
+/// The words after `galatea cache`, for completions.
 pub const WORDS: &[&str] = &["clean", "--help"];
 
 pub fn run(words: &[String], environment: &Environment) -> ExitCode {
@@ -39,7 +39,7 @@ pub fn run(words: &[String], environment: &Environment) -> ExitCode {
     }
 }
 
-/// The report, and whether everything went that is not in use.
+/// Returns the report, and true if everything that is not in use was removed.
 fn cleaned(environment: &Environment) -> Result<(String, bool), String> {
     let root = cache_folder(environment).map_err(|error| error.to_string())?;
     let found = clean(&root).map_err(|e| format!("cannot read '{}': {e}", root.display()))?;

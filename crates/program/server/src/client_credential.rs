@@ -1,17 +1,17 @@
-//! The credential of the commands that ask a server: taken from the environment, for a command line is seen by everybody on
-//! the machine.
+//! The credential of the commands that ask a server. It comes from the environment, because everybody on the machine can see a
+//! command line.
 
 use galatea_types::Environment;
 
-/// An API key or a token.
+/// Environment variable with an API key or a token.
 const VARIABLE: &str = "GALATEA_API_KEY";
-/// Headers of a command line in whose place it would stand, or beside which a server would refuse it.
+/// Headers of a command line that replace the credential, or that a server refuses next to it.
 const OTHERS: [&str; 2] = ["authorization", "x-api-key"];
-/// How the commands spell the option that adds a header.
+/// Names of the option that adds a header.
 const OPTIONS: [&str; 2] = ["-H", "--header"];
 
-/// The words of a command with the credential among them, unless they have one. An error says what is wrong with the
-/// variable, and has nothing of its value.
+/// Returns the words of a command with the credential added, unless they have one. An error explains the fault of the
+/// variable without its value.
 pub fn add_to(words: Vec<String>, environment: &Environment) -> Result<Vec<String>, String> {
     let Some(secret) = environment.get(VARIABLE) else { return Ok(words) };
     if words.iter().enumerate().any(|(at, word)| is_credential(&words, at, word)) {
@@ -26,7 +26,7 @@ pub fn add_to(words: Vec<String>, environment: &Environment) -> Result<Vec<Strin
     Ok(header.into_iter().chain(words).collect())
 }
 
-/// Whether a word is one of these headers: as the value behind an option, or joined to it.
+/// Returns true if a word is one of these headers: as the value after an option, or joined to it.
 fn is_credential(words: &[String], at: usize, word: &str) -> bool {
     let is_behind_option = at.checked_sub(1).and_then(|before| words.get(before));
     let value = match is_behind_option {

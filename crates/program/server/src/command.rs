@@ -1,8 +1,8 @@
-//! The sub-commands of the program, and the names it can be started under.
+//! The sub-commands of the program, and the names that start it.
 
 use std::{env, path::Path, process::ExitCode};
 
-use galatea_client_commands::{Look, infer, models, top};
+use galatea_client_commands::{TerminalSettings, infer, models, top};
 use galatea_serve::{ServeOptions, model_worker};
 use galatea_types::Environment;
 
@@ -10,7 +10,7 @@ use crate::{
     advice, auth_command, cache_command, check, client_credential,
     flags::{self, FlagError, Words},
     options, runtime,
-    sagemaker::{self, Places},
+    sagemaker::{self, SageMakerFolders},
     serve,
     terminal::{self, fail, print, width},
     texts, tune, up,
@@ -55,7 +55,7 @@ const VERSION: &str = concat!("galatea ", env!("CARGO_PKG_VERSION"), "\n");
 /// Runs the program with its arguments, its own name first.
 pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
     let program = arguments.next().unwrap_or_default();
-    // The variables of this process: read here, and passed to the code that needs them.
+    // The environment of this process is read here, and passed to the code that needs it.
     let environment = &env::vars_os().collect::<Environment>();
     let mut words: Vec<String> = arguments.collect();
     match Path::new(&program).file_name().and_then(|name| name.to_str()) {
@@ -109,7 +109,7 @@ fn serve(program: &str, words: Vec<String>, others: Words, environment: &Environ
     }
 }
 
-/// `None` when the help is asked for.
+/// Returns the options of `serve`; `None` if the user asks for the help.
 fn serve_options(
     words: Vec<String>,
     others: Words,
@@ -119,11 +119,12 @@ fn serve_options(
     flags.map(|flags| options::from_flags(flags, environment)).transpose()
 }
 
-/// SageMaker gives `serve` as the argument of an image whose entry point is this command.
+/// Runs the SageMaker command. SageMaker passes `serve` as the argument of an image whose entry point is this command.
 fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environment) -> ExitCode {
     let mut words = words.into_iter().peekable();
     words.next_if(|first| first == "serve");
-    let places = Places { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() };
+    let places =
+        SageMakerFolders { single: "/opt/ml/model/".into(), many: "/tmp/sagemaker".into() };
     match sagemaker::launch(environment, &places, words) {
         Ok(launch) => {
             launch.notes.iter().for_each(|note| eprintln!("{note}"));
@@ -136,11 +137,11 @@ fn sagemaker_command(program: &str, words: Vec<String>, environment: &Environmen
     }
 }
 
-/// A command that asks a server, with the credential of the environment.
+/// Runs a command that asks a server, with the credential of the environment.
 fn client(
     words: Vec<String>,
     environment: &Environment,
-    run: impl FnOnce(std::vec::IntoIter<String>, Look) -> u8,
+    run: impl FnOnce(std::vec::IntoIter<String>, TerminalSettings) -> u8,
 ) -> ExitCode {
     match client_credential::add_to(words, environment) {
         Ok(words) => ExitCode::from(run(words.into_iter(), look(environment))),
@@ -165,20 +166,20 @@ fn perf_command(program: &str, words: Vec<String>, environment: &Environment) ->
     ExitCode::from(exit as u8)
 }
 
-/// The exit code of the commands that ask a server, where they were not understood.
+/// The exit code of these commands for a wrong command line.
 const WRONG_COMMAND_LINE: u8 = 2;
 
-/// What a view on the terminal may use.
-fn look(environment: &Environment) -> Look {
+/// Returns the settings of the terminal for a view.
+fn look(environment: &Environment) -> TerminalSettings {
     let terminal = environment.get("TERM").unwrap_or_default();
-    Look {
+    TerminalSettings {
         has_color: environment.get("NO_COLOR").is_none(),
         is_dumb: terminal.is_empty() || terminal == "dumb",
         width: width(environment),
     }
 }
 
-/// One line, and where to read on. The whole help would push the one line that matters off the screen.
+/// Prints one line and where to read more. The whole help would push the important line off the screen.
 fn refuse(program: &str, others: Words, error: &FlagError) -> ExitCode {
     let advice = advice::for_serve(error, others).unwrap_or_default();
     let words = if others == Words::Paths { " [PATH...]" } else { "" };

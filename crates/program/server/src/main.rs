@@ -1,4 +1,4 @@
-//! The program: it reads the command line, has [`galatea_serve`] serve, and ends with an exit code.
+//! The program: it reads the command line, runs [`galatea_serve`], and ends with an exit code.
 //!
 //! **Invariants.** Nothing here knows a wire format.
 

@@ -1,4 +1,4 @@
-//! Texts on the terminal: what commands print, why they fail, and how wide it is.
+//! Terminal output of commands: their texts, their errors, and its width.
 
 use std::{
     fmt::Display,
@@ -8,29 +8,29 @@ use std::{
 
 use galatea_types::Environment;
 
-/// Columns of the help texts of commands.
+/// Width of the commands' help texts, in columns.
 pub const HELP_WIDTH: usize = 80;
 
-/// Prints to stdout; a reader that went away (`| head`) is no error.
+/// Prints to stdout; a reader that is gone (`| head`) is not an error.
 pub fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     ExitCode::SUCCESS
 }
 
-/// Says on stderr why a command has failed.
+/// Prints the error of a command to stderr.
 pub fn fail(error: impl Display) -> ExitCode {
     eprintln!("error: {error}");
     ExitCode::FAILURE
 }
 
-/// Says on stderr why a command line is refused, and where to read on.
+/// Prints the refusal of a command line to stderr, with its usage.
 pub fn refuse(error: impl Display, usage: impl Display) -> ExitCode {
     fail(format_args!("{error}\nUsage: {usage}"))
 }
 
-/// Columns, as `COLUMNS` says, else as the terminal does. `None` where stdout is none, or does not know: programs that
-/// read a pipe want whole lines.
+/// Returns the columns of `COLUMNS`, else of the terminal. `None` if stdout is not a terminal, or does not know: programs that
+/// read a pipe need whole lines.
 pub fn width(environment: &Environment) -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! `galatea completions` and `galatea manual`: texts made from the tables of all commands.
+//! `galatea completions` and `galatea manual`: make texts from the tables of all commands.
 
 use galatea_client_commands::{infer_outline, models_outline, top_outline};
 use galatea_command_line::{CommandOutline, OptionOutline, Shell, man_page, markdown, outline};
@@ -16,7 +16,7 @@ use crate::{
     up,
 };
 
-/// The refusal of a word that is none of these.
+/// The refusal of an unknown word.
 fn unknown(what: &str, given: &str, choices: &'static [&'static str]) -> FlagError {
     let (there_is, near) = (choices.join(", "), did_you_mean(given, choices.iter().copied()));
     FlagError::rule(format!("no {what} is called '{given}'; there is {there_is}{near}"))
@@ -51,7 +51,7 @@ To have `man galatea`, put the page beside the program, where man looks for it:
 /// The forms of the manual.
 const FORMS: &[&str] = &["man", "markdown", "metrics", "config"];
 
-/// The text that `galatea completions` is asked for.
+/// Returns the text of `galatea completions`.
 pub fn completions(words: &[String], environment: &Environment) -> Result<String, FlagError> {
     match only(words)? {
         Some("-h" | "--help") => Ok(COMPLETIONS_USAGE.to_owned()),
@@ -73,7 +73,7 @@ fn model_names(environment: &Environment) -> String {
     names.into_iter().map(|name| name + "\n").collect()
 }
 
-/// The text that `galatea manual` is asked for.
+/// Returns the text of `galatea manual`.
 pub fn manual(words: &[String]) -> Result<String, FlagError> {
     match only(words)? {
         Some("-h" | "--help") => Ok(MANUAL_USAGE.to_owned()),
@@ -101,7 +101,7 @@ fn only(words: &[String]) -> Result<Option<&str>, FlagError> {
     }
 }
 
-/// A command: the words that call it, what it does, the words behind it, and its options.
+/// A command: its name, its purpose, the words after it, and its options.
 type Command = (&'static str, &'static str, &'static [&'static str], fn() -> Vec<OptionOutline>);
 
 const SERVE: &str = "Serve the models of a repository";
@@ -150,7 +150,7 @@ fn commands() -> Vec<CommandOutline> {
     COMMANDS.iter().map(outline).collect()
 }
 
-/// The words that may stand behind `galatea`.
+/// Returns the words that may follow `galatea`.
 pub fn command_names() -> impl Iterator<Item = &'static str> {
     let names = COMMANDS.iter().filter_map(|(path, ..)| path.strip_prefix("galatea "));
     names.filter(|name| !name.contains(' '))

@@ -1,26 +1,26 @@
-//! The forms in which Triton takes the address of an object store.
+//! Parses addresses of object stores in Triton's forms.
 
 use crate::error::{FailureKind, RemoteError};
 
-/// Where a repository in an object store is.
+/// The address of a repository in an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Which protocol is spoken there.
+    /// Protocol of the store.
     pub service: Service,
-    /// With scheme, host and port, where the address names a server: an emulator or a store of one's own.
+    /// Scheme, host and port, if the address names a server: an emulator or a private store.
     pub endpoint: Option<String>,
-    /// Of Azure only.
+    /// Account, for Azure only.
     pub account: Option<String>,
     /// Bucket or container.
     pub bucket: String,
-    /// Below it, without slashes at its ends; empty for all of it.
+    /// Path in the bucket, without slashes at its ends. Empty for the whole bucket.
     pub path: String,
 }
 
-/// The protocols.
+/// The protocols of object stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Amazon S3 and what speaks like it.
+    /// Amazon S3 and stores with its protocol.
     S3,
     /// Google Cloud Storage.
     Gcs,
@@ -29,7 +29,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// How addresses of it begin, and its key in the credential file.
+    /// Returns the scheme of its addresses, which is also its key in the credential file.
     pub fn key(self) -> &'static str {
         match self {
             Self::S3 => "s3",
@@ -47,7 +47,7 @@ fn no_bucket(given: &str) -> RemoteError {
     invalid(format!("No bucket name found in path: {given}"))
 }
 
-/// The address that a text is. `None`: it is of no object store. Errors are in Triton's words.
+/// Parses an address. Returns `None` if it is not that of an object store. Errors have Triton's words.
 pub fn parse(given: &str) -> Option<Result<Address, RemoteError>> {
     let (scheme, rest) = given.split_once("://")?;
     match scheme {
@@ -58,7 +58,7 @@ pub fn parse(given: &str) -> Option<Result<Address, RemoteError>> {
     }
 }
 
-/// `bucket/path`, or a server before it: `host:port/...`, `http://host:port/...`, `https://host:port/...`.
+/// Parses `bucket/path`, optionally with a server: `host:port/...`, `http://host:port/...`, `https://host:port/...`.
 fn of_s3(given: &str, rest: &str) -> Result<Address, RemoteError> {
     let (scheme, rest) = scheme_of(rest);
     let mut parts = parts_of(rest).peekable();
@@ -79,7 +79,7 @@ fn of_gcs(given: &str, rest: &str) -> Result<Address, RemoteError> {
     Ok(Address { service: Service::Gcs, endpoint: None, account: None, bucket, path })
 }
 
-/// `account/container/path`, the account also with the host that it is at, or a server before it all.
+/// Parses `account/container/path`. The account may include its host, and a server may come first.
 fn of_azure(given: &str, rest: &str) -> Result<Address, RemoteError> {
     let missing = || {
         invalid(format!("Invalid azure storage path: {given}; it is as://ACCOUNT/CONTAINER/PATH"))
@@ -96,7 +96,7 @@ fn of_azure(given: &str, rest: &str) -> Result<Address, RemoteError> {
     Ok(Address { service: Service::Azure, endpoint, account, bucket, path })
 }
 
-/// As in Triton, slashes may be more than one.
+/// Splits a text at slashes. As in Triton, slashes may be repeated.
 fn parts_of(text: &str) -> impl Iterator<Item = &str> {
     text.split('/').filter(|part| !part.is_empty())
 }

@@ -1,28 +1,28 @@
-//! What can go wrong with a place in the network.
+//! Failures of remote repositories.
 
 use std::{io, time::Duration};
 
 use galatea_types::{Code, Error};
 use galatea_web_client::{HttpFailure, Problem};
 
-/// What a failure means for whoever asked.
+/// The meaning of a failure for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// There is no such thing there.
+    /// The requested thing does not exist.
     Missing,
-    /// The place wants other credentials, or none of ours.
+    /// The server wants other credentials, or none.
     Denied,
-    /// It may work later: it is asked again, a few times.
+    /// The request may succeed later: it is repeated a few times.
     Unavailable,
-    /// What is there is not what was there before.
+    /// The content has changed since it was listed.
     Changed,
-    /// What is there, or what the server sent, cannot be used.
+    /// The content, or the server's response, cannot be used.
     Invalid,
-    /// This machine could not do its part, e.g. write a file.
+    /// This machine failed, e.g. to write a file.
     Local,
 }
 
-/// A failure, in words for people. Carries no credentials.
+/// A failure with a text for users. It contains no credentials.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct RemoteError {
@@ -32,28 +32,28 @@ pub struct RemoteError {
 }
 
 impl RemoteError {
-    /// `text` names the thing and, where there is one, what to do.
+    /// Makes a failure. `text` names the thing and, if possible, a remedy.
     pub fn new(kind: FailureKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into(), retry_after: None }
     }
 
-    /// The server said when to ask again.
+    /// Sets the time after which the server wants to be asked again.
     #[must_use]
     pub fn retry_after(self, wait: Option<Duration>) -> Self {
         Self { retry_after: wait, ..self }
     }
 
-    /// What it means.
+    /// Returns the kind of the failure.
     pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
-    /// When the server wants to be asked again.
+    /// Returns the time after which the server wants to be asked again.
     pub fn wait(&self) -> Option<Duration> {
         self.retry_after
     }
 
-    /// The same, with what was done when it happened.
+    /// Returns the failure with the action during which it happened.
     #[must_use]
     pub fn within(self, context: impl std::fmt::Display) -> Self {
         Self { text: format!("{context}: {}", self.text), ..self }

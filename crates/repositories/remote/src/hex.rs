@@ -5,7 +5,7 @@ pub fn encoded(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of a digest of this length.
+/// Returns the bytes of a digest of this length.
 pub fn decoded<const LENGTH: usize>(digits: &str) -> Option<[u8; LENGTH]> {
     if digits.len() != 2 * LENGTH || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;

@@ -1,8 +1,8 @@
-//! Model repositories that are not on this machine.
+//! Model repositories on other machines.
 //!
-//! [`RemoteFiles`] is what a kind of place has to answer: which models there are, which files a model has, and their
-//! bytes. [`RemoteRoot`] makes a repository of it: it fetches the models that are asked for into the cache folder and keeps
-//! them there. Object stores are one kind of place ([`object_stores`]).
+//! [`RemoteFiles`] is the interface of a kind of place: its models, the files of a model, and their bytes. [`RemoteRoot`]
+//! makes a repository of it: it fetches requested models into the cache folder and keeps them there. Object stores are one
+//! kind of place ([`object_stores`]).
 
 #![warn(missing_docs)]
 

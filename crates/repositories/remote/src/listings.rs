@@ -1,9 +1,9 @@
-//! What a place was found to hold, for as long as somebody looks at it.
+//! Listings of a place, kept for as long as they are in use.
 //!
-//! One load asks for the same model several times: whether it is there, what its configuration says, whether it changed,
-//! its files. Between [`Listings::begin`] and the drop of what that returns, each listing is asked for once. Whoever begins
-//! finds nothing that was listed before: what was uploaded before a call is what the call sees. A place that does not
-//! answer is not asked for each model anew either: that would take as long as all attempts at each.
+//! One load asks for the same model several times: its existence, its configuration, its changes, its files. Between
+//! [`Listings::begin`] and the drop of its result, each listing is requested once. A call that begins ignores earlier
+//! listings, so it sees everything that was uploaded before. If a place does not answer, later questions fail at once: each
+//! would take as long as all attempts.
 
 use std::{
     collections::HashMap,
@@ -19,61 +19,61 @@ use crate::{
     names::Files,
 };
 
-/// The start of a server with many models takes longer than what is listed may count as being of now.
+/// Longest age of a listing. The start of a server with many models takes longer than a listing may count as current.
 const VALID: Duration = Duration::from_secs(10);
 
-/// Files that are remembered: beyond it all is asked for anew.
+/// Most files that are remembered. Beyond it everything is requested again.
 const MOST_FILES: usize = 50_000;
 
-/// See the module.
+/// The kept listings of a place.
 #[derive(Debug, Default)]
 pub struct Listings {
-    known: Mutex<Known>,
+    known: Mutex<KnownListing>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    /// Those who look now.
+struct KnownListing {
+    /// Number of current users.
     looks: usize,
-    /// Grows with each that begins.
+    /// Number that grows with each new user.
     round: u64,
     folders: Option<(Instant, Vec<String>)>,
     models: HashMap<String, (Instant, Arc<Files>)>,
-    /// Of all models.
+    /// Number of files of all models.
     files: usize,
-    /// Why the place did not answer.
+    /// Time and reason of the last missing answer.
     failure: Option<(Instant, RemoteError)>,
 }
 
-/// When a question was asked: an answer that somebody began to look after is not kept.
+/// The time of a question. An answer is not kept if a user began after its question.
 #[derive(Clone, Copy, Debug)]
-pub struct Round(u64);
+pub struct ListingRound(u64);
 
 impl Listings {
-    /// From now on, until the returned value is dropped, what is listed is kept.
-    pub fn begin(self: &Arc<Self>) -> Look {
+    /// Keeps listings from now on, until the returned value is dropped.
+    pub fn begin(self: &Arc<Self>) -> ListingUse {
         let mut known = self.known.lock_unpoisoned();
         known.clear();
         known.looks += 1;
-        Look(self.clone())
+        ListingUse(self.clone())
     }
 
-    /// What was listed is of no use: something turned out to be another.
+    /// Drops all listings, because one turned out to be wrong.
     pub fn forget(&self) {
         self.known.lock_unpoisoned().clear();
     }
 
-    /// Before a question.
-    pub fn round(&self) -> Round {
-        Round(self.known.lock_unpoisoned().round)
+    /// Returns the current round. Call it before a question.
+    pub fn round(&self) -> ListingRound {
+        ListingRound(self.known.lock_unpoisoned().round)
     }
 
-    /// Names of all models.
+    /// Returns the names of all models.
     pub fn folders(&self) -> Option<Vec<String>> {
         valid(self.known.lock_unpoisoned().folders.as_ref()).cloned()
     }
 
-    /// Whether there is a model, where that can be told.
+    /// Returns true if a model exists, or `None` if that is unknown.
     pub fn holds(&self, model: &str) -> Option<bool> {
         if let Some(files) = self.model(model) {
             return Some(!files.is_empty());
@@ -82,39 +82,39 @@ impl Listings {
         valid(known.folders.as_ref()).map(|folders| folders.iter().any(|name| name == model))
     }
 
-    /// The files of a model; none where there is no such model.
+    /// Returns the files of a model, or none if it does not exist.
     pub fn model(&self, model: &str) -> Option<Arc<Files>> {
         valid(self.known.lock_unpoisoned().models.get(model)).cloned()
     }
 
-    /// Why the place did not answer just now.
+    /// Returns the reason if the place recently did not answer.
     pub fn failure(&self) -> Option<RemoteError> {
         valid(self.known.lock_unpoisoned().failure.as_ref()).cloned()
     }
 
-    /// What a question came to that was asked since `round`, where that is no answer.
-    pub fn keep_failure(&self, round: Round, failure: &RemoteError) {
+    /// Keeps a failure of a question since `round`, if the place did not answer.
+    pub fn keep_failure(&self, round: ListingRound, failure: &RemoteError) {
         let mut known = self.known.lock_unpoisoned();
         if failure.kind() == FailureKind::Unavailable && known.takes(round) {
             known.failure = Some((Instant::now(), failure.clone()));
         }
     }
 
-    /// Whether anybody looks, so that it is of use to ask for more than is wanted now.
+    /// Returns true if anybody uses listings, so that it pays to request more than is needed now.
     pub fn is_kept(&self) -> bool {
         self.known.lock_unpoisoned().looks > 0
     }
 
-    /// All models, as they are listed since `round`.
-    pub fn keep_folders(&self, round: Round, folders: &[String]) {
+    /// Keeps all models, as listed since `round`.
+    pub fn keep_folders(&self, round: ListingRound, folders: &[String]) {
         let mut known = self.known.lock_unpoisoned();
         if known.takes(round) {
             known.folders = Some((Instant::now(), folders.to_vec()));
         }
     }
 
-    /// A model, as it is listed since `round`.
-    pub fn keep_model(&self, round: Round, model: &str, files: &Arc<Files>) {
+    /// Keeps a model, as listed since `round`.
+    pub fn keep_model(&self, round: ListingRound, model: &str, files: &Arc<Files>) {
         let mut known = self.known.lock_unpoisoned();
         if !known.takes(round) {
             return;
@@ -123,18 +123,18 @@ impl Listings {
             known.models.clear();
             known.files = 0;
         }
-        // One without files takes room as well.
+        // A model without files takes room as well.
         known.files += files.len() + 1;
         known.models.insert(model.to_owned(), (Instant::now(), files.clone()));
     }
 }
 
-impl Known {
+impl KnownListing {
     fn clear(&mut self) {
         *self = Self { looks: self.looks, round: self.round + 1, ..Self::default() };
     }
 
-    fn takes(&self, round: Round) -> bool {
+    fn takes(&self, round: ListingRound) -> bool {
         self.looks > 0 && self.round == round.0
     }
 }
@@ -143,11 +143,11 @@ fn valid<T>(kept: Option<&(Instant, T)>) -> Option<&T> {
     kept.filter(|(since, _)| since.elapsed() < VALID).map(|(_, kept)| kept)
 }
 
-/// Somebody looks.
+/// A use of the listings, which keeps them until it is dropped.
 #[derive(Debug)]
-pub struct Look(Arc<Listings>);
+pub struct ListingUse(Arc<Listings>);
 
-impl Drop for Look {
+impl Drop for ListingUse {
     fn drop(&mut self) {
         let mut known = self.0.known.lock_unpoisoned();
         known.looks -= 1;

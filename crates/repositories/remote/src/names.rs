@@ -1,4 +1,4 @@
-//! Names of files as a place in the network gives them, which may be hostile, made safe to be paths here.
+//! Checks file names from remote places, which may be hostile, before they become paths here.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use crate::{
     remote_files::RemoteFile,
 };
 
-/// Longest name of a file or folder, as file systems have it.
+/// Most bytes of the name of a file or folder, as in file systems.
 const MAX_PART: usize = 255;
 
-/// Folders in each other.
+/// Most levels of folders.
 const MAX_DEPTH: usize = 32;
 
-/// Longest path below a model's folder: file systems allow 4096 bytes with all that stands before it.
+/// Most bytes of a path below a model's folder: file systems allow 4096 with all that comes before it.
 const MAX_PATH: usize = 2048;
 
-/// Of a model, by their path in its folder.
+/// Files of a model, by their path in its folder.
 pub type Files = BTreeMap<String, RemoteFile>;
 
-/// Whether a name can be that of a model's folder.
+/// Returns true if a name can be that of a model's folder.
 pub fn is_folder_name(name: &str) -> bool {
     part_problem(name).is_none()
 }
 
-/// Why a name cannot be one part of a path.
+/// Returns the reason why a name cannot be one part of a path.
 fn part_problem(part: &str) -> Option<&'static str> {
     match part {
         "" => Some("has an empty part"),
@@ -36,7 +36,7 @@ fn part_problem(part: &str) -> Option<&'static str> {
     }
 }
 
-/// Why a path below a model's folder cannot be one here.
+/// Returns the reason why a path below a model's folder cannot be used here.
 fn path_problem(path: &str) -> Option<&'static str> {
     if path.len() > MAX_PATH {
         return Some("is longer than 2048 bytes");
@@ -47,12 +47,11 @@ fn path_problem(path: &str) -> Option<&'static str> {
     path.split('/').find_map(part_problem)
 }
 
-/// The files of a model by their path below its folder, sorted.
+/// Returns the files of a model by their path below its folder, sorted.
 ///
 /// # Errors
-/// Name the first file that cannot be one here: its name leads elsewhere, or it is the folder of another as well. Files
-/// without a byte that stand for a folder, which some tools make, are left out; that of a version without files ends in a
-/// slash.
+/// The first file that cannot be stored here: its name leads elsewhere, or is also that of a folder. Empty files that stand
+/// for a folder, which some tools make, are left out. For a version without files the mark is kept, and ends in a slash.
 pub fn by_path(model: &str, files: Vec<RemoteFile>) -> Result<Files, RemoteError> {
     let mut sorted = BTreeMap::new();
     for file in files {

@@ -1,18 +1,18 @@
-//! The client that all repositories in the network share.
+//! The client that all remote repositories share.
 
 use galatea_types::{Environment, Stop};
 use galatea_web_client::{ClientSettings, Roots, WebClient, read_certificates};
 
 use crate::error::{FailureKind, RemoteError};
 
-/// They also write what comes to disk, so that there are a few.
+/// Number of threads. They also write files, so there are several.
 const THREADS: usize = 4;
 
-/// The variable with a file of certificates that tools for AWS read.
+/// The variable with a file of certificates, which AWS tools read.
 const AWS_BUNDLE: &str = "AWS_CA_BUNDLE";
 
-/// Starts a client for repositories, which trusts the certificates in `AWS_CA_BUNDLE` too. A request to `stop` ends what is
-/// being fetched.
+/// Starts a client for repositories. It trusts the certificates in `AWS_CA_BUNDLE` too. A request to `stop` ends all
+/// fetches.
 ///
 /// # Errors
 /// When no threads can be started, or the certificates that the environment names cannot be read.

@@ -1,4 +1,4 @@
-//! Whether a place answers, told once when that changes.
+//! Reports once when a place stops answering or answers again.
 
 use std::sync::Mutex;
 
@@ -6,19 +6,19 @@ use galatea_types::LockExt;
 
 use crate::error::{FailureKind, RemoteError};
 
-/// What the last answer of a place was.
+/// The result of the last request to a place.
 #[derive(Debug, Default)]
-pub struct Reach {
-    /// Why it did not answer.
+pub struct LastContact {
+    /// The reason why it did not answer.
     problem: Mutex<Option<String>>,
 }
 
-impl Reach {
-    /// After each question. `place` names it.
+impl LastContact {
+    /// Records a result after each request. `place` names it.
     pub fn note<T>(&self, place: &str, answer: &Result<T, RemoteError>) {
         let problem = match answer {
             Ok(_) => None,
-            // It answered.
+            // The place answered.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -42,7 +42,7 @@ impl Reach {
         *known = problem;
     }
 
-    /// Why it cannot be read now.
+    /// Returns the reason why it cannot be read now.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock_unpoisoned().clone()
     }

@@ -1,4 +1,4 @@
-//! Asking again what did not answer: how often, and after how long.
+//! Repeats requests that got no answer: the number of attempts, and the waits between them.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Further attempts after the first.
 const ATTEMPTS: u32 = 6;
 
-/// After that time no further attempt is made, however few there were: each may have waited for its time limit.
+/// Time after which no further attempt is made, however few there were: each may have waited for its time limit.
 const IN_ALL: Duration = Duration::from_secs(40);
 
-/// The waits between the attempts at one thing.
+/// The waits between attempts of one request.
 pub struct Backoff {
     made: u32,
     since: Instant,
@@ -27,7 +27,7 @@ impl Backoff {
         Self { made: 0, since: Instant::now() }
     }
 
-    /// Waits before the next attempt, for as long as the server wants within bounds. False: there is none.
+    /// Waits before the next attempt, as long as the server wants within limits. Returns false if no attempt is left.
     #[expect(
         clippy::disallowed_methods,
         reason = "the wait between attempts is tokio's time, which tests can move"
@@ -37,7 +37,7 @@ impl Backoff {
             return false;
         }
         let usual = FIRST.saturating_mul(1 << self.made).min(LONGEST);
-        // Servers that failed together do not come back together.
+        // Random waits: clients that failed together should not return together.
         let usual = usual.mul_f64(0.5 + fastrand::f64() / 2.0);
         let wait = failure.wait().map_or(usual, |wanted| wanted.clamp(usual, LONGEST * 2));
         self.made += 1;
@@ -46,22 +46,22 @@ impl Backoff {
     }
 }
 
-/// Bytes after which a download that broke has come further.
+/// Bytes that count as progress of a broken download.
 const STEP: u64 = 64 << 10;
 
-/// The attempts at one download, each where the one before broke: there are more as long as each brings some of it.
+/// The attempts of one download. Each continues after the last break. There are more as long as each makes progress.
 pub struct Resume {
     backoff: Backoff,
     broke_at: u64,
 }
 
 impl Resume {
-    /// For a download that begins at a byte.
+    /// Makes the attempts for a download that begins at a byte.
     pub fn at(position: u64) -> Self {
         Self { backoff: Backoff::new(), broke_at: position }
     }
 
-    /// Waits before the next attempt, after a failure at a byte. Returns the failure where there is none.
+    /// Waits before the next attempt, after a failure at a byte. Returns the failure if no attempt is left.
     pub async fn wait(
         &mut self,
         failure: RemoteError,
@@ -82,7 +82,7 @@ impl Resume {
     }
 }
 
-/// What `ask` comes to, asked again while it is [`FailureKind::Unavailable`].
+/// Calls `ask` until its result is not [`FailureKind::Unavailable`], and returns it.
 pub async fn retried<T, W>(mut ask: impl FnMut() -> W) -> Result<T, RemoteError>
 where
     W: Future<Output = Result<T, RemoteError>>,

@@ -1,4 +1,4 @@
-//! What the answers of web servers mean for a repository.
+//! Turns responses of web servers into results for a repository.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::{
     remote_files::ByteStream,
 };
 
-/// A server that wants to be asked later than this is not waited for.
+/// Longest wait that a server may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// What a status means that is no success; `text` tells who answered what.
+/// Makes the failure of an unsuccessful status. `text` names the server and its response.
 pub fn of_status(status: StatusCode, headers: &HeaderMap, text: String) -> RemoteError {
     let kind = match status.as_u16() {
         401 | 403 | 407 => FailureKind::Denied,
@@ -28,13 +28,13 @@ pub fn of_status(status: StatusCode, headers: &HeaderMap, text: String) -> Remot
     RemoteError::new(kind, text).retry_after(wait(headers))
 }
 
-/// As the server wishes, within reason.
+/// Returns the wait that the server asks for, within the limit.
 fn wait(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
 
-/// The bytes of an answer from `from` on, whether or not the server knows of ranges.
+/// Returns the bytes of a response from `from` on, even if the server does not support ranges.
 pub fn bytes_from(answer: Answer, from: u64) -> Result<ByteStream, RemoteError> {
     let skip = match answer.status {
         StatusCode::PARTIAL_CONTENT => match answer.range_start() {
@@ -57,12 +57,12 @@ pub fn bytes_from(answer: Answer, from: u64) -> Result<ByteStream, RemoteError> 
     Ok(bytes.boxed())
 }
 
-/// Bytes that are here already.
+/// Makes a stream of bytes that are here already.
 pub fn bytes_of(content: Bytes) -> ByteStream {
     stream::iter([Ok(content)]).boxed()
 }
 
-/// Text from a stranger for a line of a log: `most` characters of it at most.
+/// Makes a remote text printable in a line of the log, with at most `most` characters.
 pub fn printable(text: &str, most: usize) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.trim().chars().take(most).map(plain).collect()

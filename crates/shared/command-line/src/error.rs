@@ -1,55 +1,55 @@
-//! What is wrong with a command line. The texts are getopt's and Triton's: scripts match on them.
+//! Errors of command lines. The texts are getopt's and Triton's: scripts match on them.
 
-/// Why a command line is refused.
+/// The reason why a command line is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandLineError {
     /// No option has that name.
     #[error("unrecognized option '{given}'{}", suggestion(hint.as_deref()))]
     Unknown {
-        /// As typed, dashes included; an attached value only where there is no hint.
+        /// The option as typed, with dashes; with its attached value only if there is no hint.
         given: String,
-        /// The nearest known name, dashes included.
+        /// The nearest known name, with dashes.
         hint: Option<String>,
     },
     /// No option has that letter.
     #[error("invalid option -- '{letter}'")]
     UnknownLetter {
-        /// As typed.
+        /// The letter as typed.
         letter: char,
     },
-    /// The beginning of several names.
+    /// The text begins several names.
     #[error("option '{given}' is ambiguous; possibilities:{}", listed(possible))]
     Ambiguous {
-        /// As typed, dashes and attached value included.
+        /// The option as typed, with dashes and attached value.
         given: String,
-        /// The names it may stand for, without dashes.
+        /// The possible names, without dashes.
         possible: Vec<&'static str>,
     },
     /// The command line ends where the value should be.
     #[error("option '--{name}' requires an argument")]
     NeedsValue {
-        /// Without the dashes.
+        /// The name without the dashes.
         name: &'static str,
     },
-    /// The same of a short option.
+    /// The command line ends where the value of a short option should be.
     #[error("option requires an argument -- '{letter}'")]
     LetterNeedsValue {
-        /// As typed.
+        /// The letter as typed.
         letter: char,
     },
-    /// A value where none is taken.
+    /// The option takes no value, but has one.
     #[error("option '--{name}' doesn't allow an argument")]
     TakesNoValue {
-        /// Without the dashes.
+        /// The name without the dashes.
         name: &'static str,
     },
-    /// A value that its option cannot have.
+    /// The option cannot have this value.
     #[error(transparent)]
     BadValue(#[from] BadValue),
-    /// It asks for something that is not offered at all.
+    /// The option is not supported at all.
     #[error("{option} is not supported: {why}")]
     Refused {
-        /// With its dashes.
+        /// The option with its dashes.
         option: String,
         /// The reason.
         why: &'static str,
@@ -60,14 +60,14 @@ pub enum CommandLineError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Bad option: \"{option}\". {reason}")]
 pub struct BadValue {
-    /// With its dashes.
+    /// The option with its dashes.
     pub option: String,
-    /// What is wrong with the value.
+    /// The reason why the value is wrong.
     #[source]
     pub reason: ValueError,
 }
 
-/// What is wrong with a value.
+/// The reason why a value is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// Neither yes nor no.
@@ -79,7 +79,7 @@ pub enum ValueError {
     /// A whole number out of the option's range.
     #[error("Provided option value is out of bound. Got {got}, expected {min} to {max}")]
     OutOfBounds {
-        /// As typed.
+        /// The value as typed.
         got: String,
         /// The smallest allowed.
         min: i64,
@@ -89,33 +89,33 @@ pub enum ValueError {
     /// A whole number beyond what any option takes.
     #[error("Provided option value is out of bound. Got {0}")]
     TooLarge(String),
-    /// Nothing, where something must stand. Holds the option with its dashes.
+    /// The value is missing. Holds the option with its dashes.
     #[error("Error: empty argument for {0}")]
     Empty(String),
-    /// None of the words the option knows.
+    /// The value is none of the option's words.
     #[error("invalid argument for {option}: got '{got}', expected one of {}", choices.join(", "))]
     NotAChoice {
-        /// With its dashes.
+        /// The option with its dashes.
         option: String,
-        /// As typed.
+        /// The value as typed.
         got: String,
-        /// The words it knows.
+        /// The option's words.
         choices: &'static [&'static str],
     },
-    /// What the option itself says of its value.
+    /// The option's own reason.
     #[error("{0}")]
     Rejected(String),
-    /// A value with parts that are not put together as they should be.
+    /// The parts of the value do not have the expected form.
     #[error("{option} option format is {form}. Got {got}")]
     Malformed {
-        /// With its dashes.
+        /// The option with its dashes.
         option: String,
-        /// What is expected.
+        /// The expected form.
         form: &'static str,
-        /// As typed.
+        /// The value as typed.
         got: String,
     },
-    /// A value that means something impossible, in the words of what it is meant for.
+    /// The value has the right form, but an impossible meaning. The text is that of the code that uses it.
     #[error("{0}")]
     Meaning(String),
 }

@@ -6,7 +6,7 @@ use crate::row::{OptionRow, OptionSet, Support};
 
 const INDENT: &str = "        ";
 
-/// The help of all options, under a heading of the caller's, in lines of at most `width` columns (names aside).
+/// Returns the help of all options under `heading`, in lines of at most `width` columns (names aside).
 pub fn help<O: OptionSet>(heading: &str, width: usize) -> String {
     let mut out = heading.to_owned();
     for group in O::groups() {

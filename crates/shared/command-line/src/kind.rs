@@ -1,15 +1,15 @@
-//! What values an option takes.
+//! The kinds of values of options.
 
 use crate::error::ValueError;
 
-/// What values an option takes.
+/// The kind of an option's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// None at all.
+    /// No value.
     Switch,
-    /// None, or yes or no, also as the next word.
+    /// No value, or yes or no, also as the next word.
     OptionalBool,
-    /// None, or text behind `=`; never the next word. The text is what the help calls it.
+    /// No value, or text behind `=`; never the next word. The help shows this name for the text.
     OptionalText(&'static str),
     /// Yes or no: `true`, `on`, `1`, `false`, `off`, `0`, in any case.
     Bool,
@@ -22,7 +22,7 @@ pub enum Kind {
     },
     /// A number that is not negative.
     Number,
-    /// Any text, also none.
+    /// Any text, even an empty one.
     Text,
     /// Text that may not be empty.
     Name,
@@ -32,7 +32,7 @@ pub enum Kind {
     Form(&'static str),
 }
 
-/// Yes or no, as it is typed.
+/// Reads yes or no.
 pub fn parse_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "on" | "1" => Some(true),
@@ -42,12 +42,12 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 }
 
 impl Kind {
-    /// Whether a value must follow.
+    /// Returns whether a value must follow.
     pub fn needs_value(self) -> bool {
         !matches!(self, Self::Switch | Self::OptionalBool | Self::OptionalText(_))
     }
 
-    /// What the help shows behind the names.
+    /// Returns the text that the help shows behind the names.
     pub(crate) fn placeholder(self) -> String {
         let name = match self {
             Self::Switch => return String::new(),
@@ -62,7 +62,7 @@ impl Kind {
         format!(" <{name}>")
     }
 
-    /// Why `text` is no value of this kind for `option` (with its dashes).
+    /// Checks that `text` is a value of this kind for `option` (with its dashes).
     pub fn check(self, option: &str, text: &str) -> Result<(), ValueError> {
         match self {
             Self::Name if text.is_empty() => Err(ValueError::Empty(option.to_owned())),
@@ -78,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// Whether both mean the same, e.g. `False` and `0`.
+    /// Returns whether both values mean the same, e.g. `False` and `0`.
     pub fn is_same(self, a: &str, b: &str) -> bool {
         match self {
             Self::Bool | Self::OptionalBool => parse_bool(a) == parse_bool(b),
@@ -101,7 +101,7 @@ pub(crate) fn number_of(text: &str) -> Result<f64, ValueError> {
     number.ok_or_else(|| ValueError::NotANumber(text.to_owned()))
 }
 
-/// The whole text or nothing, so that a typing error like `80O0` does not become port 80.
+/// Reads the whole text, so that a typing error like `80O0` does not become port 80.
 pub(crate) fn integer_of(text: &str, min: i64, max: i64) -> Result<i64, ValueError> {
     let got = text.to_owned();
     match text.parse::<i64>() {

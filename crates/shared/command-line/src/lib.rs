@@ -1,13 +1,13 @@
-//! The one option parser of the program: `serve`, `perf` and `runtime` describe their options in tables, and this
-//! crate reads command lines by them.
+//! The option parser of the program: `serve`, `perf` and `runtime` describe their options in tables, and this crate reads command
+//! lines by them.
 //!
-//! A command declares a struct of its options, implements [`OptionSet`] for it with a table of [`OptionRow`]s (names,
-//! kind of value, help, and a closure that stores the value into the struct), and calls [`parse`]. The same table
-//! makes the [`help`] text, manuals and the scripts by which shells complete command lines. Words are read as GNU `getopt_long` reads them; what is unknown is refused with the
-//! nearest known name.
+//! A command declares a struct of its options and implements [`OptionSet`] for it. That gives it a table of [`OptionRow`]s:
+//! names, kind of value, help, and a closure that stores the value into the struct. Then it calls [`parse`]. The same table gives
+//! the [`help`] text, manuals and completion scripts for shells. Words are read as GNU `getopt_long` reads them. An unknown name
+//! is refused with the nearest known name.
 //!
-//! **Invariants.** A value reaches its closure only when it fits the row's [`Kind`]; one that does not is an error
-//! with option and value in it, never a default. Nothing here prints or exits.
+//! **Invariants.** A value reaches its closure only when it fits the row's [`Kind`]. A value that does not fit is an error with
+//! option and value, never a default. Nothing here prints or exits.
 
 #![warn(missing_docs)]
 

@@ -1,18 +1,18 @@
-//! What an option is called: on the command line and in messages.
+//! The names of an option, on the command line and in messages.
 
-/// The names of one option.
+/// The names of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// Without the dashes; empty: there is only the short form.
+    /// The long name without dashes; empty for an option that has only a letter.
     pub long: &'static str,
     /// The letter behind a single dash.
     pub short: Option<char>,
-    /// What messages call an option that has no long name, e.g. `batch size`.
+    /// The name in messages of an option without a long name, e.g. `batch size`.
     pub meaning: &'static str,
 }
 
 impl Names {
-    /// What errors call the option: `--max-trials (-r)`, `-b (batch size)`.
+    /// Returns the name in errors: `--max-trials (-r)`, `-b (batch size)`.
     pub fn label(&self) -> String {
         match (self.long, self.short, self.meaning) {
             ("", Some(short), "") => format!("-{short}"),
@@ -22,7 +22,7 @@ impl Names {
         }
     }
 
-    /// `--measurement-interval`, or `-p` where there is no long name.
+    /// Returns `--measurement-interval`, or `-p` if there is no long name.
     pub fn plain(&self) -> String {
         match self.short {
             Some(short) if self.long.is_empty() => format!("-{short}"),
@@ -30,7 +30,7 @@ impl Names {
         }
     }
 
-    /// All of them, dashes included.
+    /// Returns all names, with dashes.
     pub(crate) fn spellings(&self) -> Vec<String> {
         let short = self.short.map(|short| format!("-{short}"));
         let long = (!self.long.is_empty()).then(|| format!("--{}", self.long));

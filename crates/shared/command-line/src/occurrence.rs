@@ -1,4 +1,4 @@
-//! An option as it stands on a command line, and readings of its value.
+//! An option on a command line, and functions that read its value.
 
 use crate::{
     error::{BadValue, ValueError},
@@ -6,21 +6,21 @@ use crate::{
     names::Names,
 };
 
-/// An option as it stands on a command line.
+/// An option on a command line.
 #[derive(Clone, Debug)]
 pub struct Occurrence {
     /// The names of the option.
     pub names: &'static Names,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: Kind,
-    /// Whether it was typed as a letter.
+    /// It was typed as a letter.
     pub is_short: bool,
-    /// Its value as typed; empty for options that take none.
+    /// Its value as typed; empty for options without values.
     pub text: String,
 }
 
 impl Occurrence {
-    /// The name as used: `-p` or `--measurement-interval`, whatever abbreviation was typed.
+    /// Returns the name as used: `-p` or `--measurement-interval`, whatever abbreviation was typed.
     pub fn spelled(&self) -> String {
         match self.names.short {
             Some(short) if self.is_short => format!("-{short}"),
@@ -28,7 +28,7 @@ impl Occurrence {
         }
     }
 
-    /// Yes or no; a switch that is given is yes.
+    /// Reads yes or no; a switch that is given means yes.
     pub fn bool(&self) -> Result<bool, BadValue> {
         match self.kind {
             Kind::Switch => Ok(true),
@@ -37,7 +37,7 @@ impl Occurrence {
         }
     }
 
-    /// A whole number within the row's bounds and those of the type.
+    /// Reads a whole number within the row's bounds and those of the type.
     pub fn integer<T: TryFrom<i64>>(&self) -> Result<T, BadValue> {
         let (min, max) = match self.kind {
             Kind::Integer { min, max } => (min, max),
@@ -48,31 +48,31 @@ impl Occurrence {
         T::try_from(number).map_err(too_large)
     }
 
-    /// A whole number, or `least` where it is smaller.
+    /// Reads a whole number; a smaller one becomes `least`.
     pub fn raised_to<T: TryFrom<i64> + Ord>(&self, least: T) -> Result<T, BadValue> {
         let number: i64 = self.integer()?;
-        // What is below zero does not fit the type, and is below `least` too.
+        // A number below zero does not fit the type, and is below `least` too.
         Ok(T::try_from(number.max(0))
             .map_err(|_| self.bad(ValueError::TooLarge(self.text.clone())))?
             .max(least))
     }
 
-    /// A finite number that is not negative.
+    /// Reads a finite number that is not negative.
     pub fn number(&self) -> Result<f64, BadValue> {
         kind::number_of(&self.text).map_err(|reason| self.bad(reason))
     }
 
-    /// Whether the value is that word, in any case.
+    /// Returns whether the value is that word, in any case.
     pub fn is(&self, word: &str) -> bool {
         self.text.eq_ignore_ascii_case(word)
     }
 
-    /// The error of a value that this option cannot have.
+    /// Makes the error of a value that this option cannot have.
     pub fn bad(&self, reason: ValueError) -> BadValue {
         BadValue { option: self.names.plain(), reason }
     }
 
-    /// The error of a value that has not the form it should have.
+    /// Makes the error of a value without the expected form.
     pub fn malformed(&self, form: &'static str) -> BadValue {
         let (option, got) = (self.names.plain(), self.text.clone());
         self.bad(ValueError::Malformed { option, form, got })

@@ -1,4 +1,4 @@
-//! What the tables of several commands say, for the texts that are made of all of them: completions and manuals.
+//! Outlines of the tables of several commands, for completions and manuals.
 
 use crate::{
     help::description,
@@ -7,41 +7,41 @@ use crate::{
     row::{OptionSet, Support},
 };
 
-/// A command of a program, as texts about it need it.
+/// A command of a program, for completions and manuals.
 #[derive(Clone, Debug)]
 pub struct CommandOutline {
-    /// The words that call it, the program's name first: `galatea runtime install`.
+    /// The words that call it, with the program's name first: `galatea runtime install`.
     pub path: &'static str,
-    /// One line without a full stop.
+    /// A line without a full stop.
     pub summary: &'static str,
-    /// Words that may stand behind it, besides options and further commands.
+    /// Words that may follow it, besides options and further commands.
     pub words: &'static [&'static str],
-    /// The words behind `galatea` that print further such words, a line each: plain ones, which mean nothing else to a
-    /// shell.
+    /// The words behind `galatea` that print further such words, one per line. They must be plain words without a meaning for
+    /// shells.
     pub more_words: Option<&'static str>,
-    /// In the order of the help.
+    /// The options in the order of the help.
     pub options: Vec<OptionOutline>,
 }
 
-/// An option without what it does.
+/// An option without its action.
 #[derive(Clone, Debug)]
 pub struct OptionOutline {
-    /// The heading it stands under; empty: none.
+    /// The heading above it; empty for none.
     pub group: &'static str,
-    /// What it is called.
+    /// The names of the option.
     pub names: Names,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: Kind,
-    /// As one would type it; empty when there is none.
+    /// The default as one would type it; empty when there is none.
     pub default: &'static str,
-    /// What it does, with its default and what of it is missing.
+    /// Its help, with its default and its missing parts.
     pub text: String,
-    /// Whether it does what it says.
+    /// It works as its text says.
     pub works: bool,
 }
 
 impl OptionOutline {
-    /// The text up to its first full stop, on one line.
+    /// Returns the text up to its first full stop, on one line.
     pub fn first_sentence(&self) -> String {
         let text: Vec<&str> = self.text.split_whitespace().collect();
         let text = text.join(" ");
@@ -49,7 +49,7 @@ impl OptionOutline {
         text.get(..end).unwrap_or(&text).trim_end_matches('.').to_owned()
     }
 
-    /// The values it takes, where there are few.
+    /// Returns the values it takes, if there are few.
     pub(crate) fn values(&self) -> &'static [&'static str] {
         match self.kind {
             Kind::Bool | Kind::OptionalBool => &["true", "false"],
@@ -58,13 +58,13 @@ impl OptionOutline {
         }
     }
 
-    /// Whether a file may be its value.
+    /// Returns whether a file may be its value.
     pub(crate) fn may_be_file(&self) -> bool {
         matches!(self.kind, Kind::Text | Kind::OptionalText(_) | Kind::Name | Kind::Form(_))
     }
 }
 
-/// The options of a table.
+/// Returns the options of a table.
 pub fn outline<O: OptionSet>() -> Vec<OptionOutline> {
     let rows = O::groups().iter().flat_map(|group| group.rows.iter().map(|row| (group.title, row)));
     rows.map(|(group, row)| OptionOutline {
@@ -78,7 +78,7 @@ pub fn outline<O: OptionSet>() -> Vec<OptionOutline> {
     .collect()
 }
 
-/// The commands directly below `path`, with the word that calls each.
+/// Returns the commands directly below `path`, with the word that calls each.
 pub(crate) fn below<'a>(
     commands: &'a [CommandOutline],
     path: &str,
@@ -90,12 +90,12 @@ pub(crate) fn below<'a>(
     commands.iter().filter_map(word).collect()
 }
 
-/// The programs: what paths begin with, each once.
+/// Returns the programs, which are the paths of one word.
 pub(crate) fn programs(commands: &[CommandOutline]) -> Vec<&str> {
     commands.iter().map(|command| command.path).filter(|path| !path.contains(' ')).collect()
 }
 
-/// A name for functions of a shell.
+/// Returns a name for functions of a shell.
 pub(crate) fn identifier(path: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     format!("_{}", path.chars().map(letter).collect::<String>())

@@ -1,4 +1,4 @@
-//! Rows of the table of options, and the trait by which a command has a table.
+//! Rows of the table of options, and the trait that gives a command its table.
 
 use crate::{
     error::{BadValue, CommandLineError},
@@ -10,95 +10,95 @@ use crate::{
 
 /// The options of a command: a struct that a table of rows fills.
 pub trait OptionSet: Sized + 'static {
-    /// What closures of the table refuse values with.
+    /// The error with which closures of the table refuse values.
     type Error: From<CommandLineError> + From<BadValue>;
 
-    /// Whether long names may be typed with `_` for `-`.
+    /// Long names may be typed with `_` for `-`.
     const TAKES_UNDERSCORES: bool = false;
 
-    /// The table, in the order of the help.
+    /// Returns the table, in the order of the help.
     fn groups() -> &'static [Group<Self>];
 
-    /// A word that is no option.
+    /// Takes a word that is no option.
     fn word(&mut self, word: String) -> Result<(), Self::Error>;
 
-    /// Something to mention about an option that was accepted.
+    /// Takes a notice about an option that was accepted.
     fn notice(&mut self, _notice: Notice) {}
 }
 
-/// Something to mention about an option that was accepted.
+/// A notice about an option that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A warning, of the row itself or of the closure that stores its value.
     Warning(String),
-    /// It asks for something that has no effect here.
+    /// The option has no effect here.
     NoEffect {
-        /// With its dashes.
+        /// The option with its dashes.
         option: String,
-        /// As typed.
+        /// The value as typed.
         value: String,
         /// The reason.
         why: &'static str,
     },
-    /// It asks for something that is not built yet, and that the command goes on without.
+    /// The option asks for something that is not built yet. The command continues without it.
     Missing {
-        /// With its dashes.
+        /// The option with its dashes.
         option: String,
-        /// As typed.
+        /// The value as typed.
         value: String,
-        /// What is missing.
+        /// The missing feature.
         what: &'static str,
     },
 }
 
 /// Options of one topic, in the order of the help.
 pub struct Group<O: OptionSet> {
-    /// The heading; empty: none.
+    /// The heading; empty for none.
     pub title: &'static str,
     /// The options.
     pub rows: &'static [OptionRow<O>],
-    /// Not the original program's: such names never make an abbreviation of one of its names ambiguous.
+    /// The options are not the original program's: their names never make an abbreviation of one of its names ambiguous.
     pub is_own: bool,
 }
 
-/// One option.
+/// An option.
 pub struct OptionRow<O: OptionSet> {
-    /// What it is called.
+    /// The names of the option.
     pub names: Names,
-    /// What values it takes.
+    /// The kind of its values.
     pub kind: Kind,
-    /// As one would type it; empty when there is none, or when the struct has it.
+    /// The default as one would type it; empty when there is none, or when the struct has it.
     pub default: &'static str,
-    /// One sentence or more.
+    /// The help, of one sentence or more.
     pub help: &'static str,
-    /// What becomes of it here.
+    /// The support of the option in this program.
     pub support: Support,
-    /// Mentioned when it is given.
+    /// A warning for users of the option.
     pub deprecation: Option<&'static str>,
-    /// What it does.
+    /// The action of the option.
     pub(crate) action: Action<O>,
 }
 
-/// What becomes of an option here.
+/// The support of an option in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It works.
+    /// The option works.
     Works,
-    /// Accepted without effect, and why.
+    /// The option is accepted without effect, for this reason.
     NoEffect(&'static str),
-    /// Accepted with a warning unless its value is the default, and what is missing: nothing that makes results wrong
-    /// or the command less safe.
+    /// The option is accepted with a warning unless its value is the default; the text names the missing feature. This is only
+    /// for features whose absence makes no result wrong and the command no less safe.
     Missing(&'static str),
-    /// Refused whatever its value, and why.
+    /// The option is refused with any value, for this reason.
     Refused(&'static str),
 }
 
 /// Stores a value of the right kind.
 pub(crate) type StoreFn<O> = fn(&mut O, &Occurrence) -> Result<(), <O as OptionSet>::Error>;
 
-/// What an option does.
+/// The action of an option.
 pub(crate) enum Action<O: OptionSet> {
-    /// Nothing: only its value is checked.
+    /// Only checks the value.
     Check,
     Field(fn(&mut O) -> &mut dyn Store),
     Store(StoreFn<O>),
@@ -107,63 +107,63 @@ pub(crate) enum Action<O: OptionSet> {
 }
 
 impl<O: OptionSet> OptionRow<O> {
-    /// An option that takes values of that kind, and so far does nothing with them.
+    /// Makes an option for values of that kind, so far without an action.
     pub const fn new(long: &'static str, kind: Kind, help: &'static str) -> Self {
         Self::of(kind).named(long, help)
     }
 
-    /// The same, to be named by a table of [`options!`](crate::options).
+    /// Makes an option that a table of [`options!`](crate::options) will name.
     pub const fn of(kind: Kind) -> Self {
         let names = Names { long: "", short: None, meaning: "" };
         let (support, action) = (Support::Works, Action::Check);
         Self { names, kind, default: "", help: "", support, deprecation: None, action }
     }
 
-    /// Its name, and what it does.
+    /// Sets its name and its help.
     pub const fn named(mut self, long: &'static str, help: &'static str) -> Self {
         (self.names.long, self.help) = (long, help);
         self
     }
 
-    /// The option that asks for the help text: `--help` and `-h`.
+    /// Makes the option that asks for the help text: `--help` and `-h`.
     pub const fn help(help: &'static str) -> Self {
         let mut row = Self::new("help", Kind::Switch, help).short('h');
         row.action = Action::Help;
         row
     }
 
-    /// The option that asks for the version.
+    /// Makes the option that asks for the version.
     pub const fn version(help: &'static str) -> Self {
         let mut row = Self::new("version", Kind::Switch, help);
         row.action = Action::Version;
         row
     }
 
-    /// Its letter.
+    /// Sets its letter.
     pub const fn short(mut self, short: char) -> Self {
         self.names.short = Some(short);
         self
     }
 
-    /// What messages call it when it has no long name.
+    /// Sets the name in messages of an option without a long name.
     pub const fn meaning(mut self, meaning: &'static str) -> Self {
         self.names.meaning = meaning;
         self
     }
 
-    /// The value it has when it is not given; it goes through the closure like one that is.
+    /// Sets the default value, which goes through the closure like a given one.
     pub const fn default(mut self, default: &'static str) -> Self {
         self.default = default;
         self
     }
 
-    /// The field that takes its value.
+    /// Sets the field that takes its value.
     pub const fn fills(mut self, field: fn(&mut O) -> &mut dyn Store) -> Self {
         self.action = Action::Field(field);
         self
     }
 
-    /// What is done with its value.
+    /// Sets the closure that takes its value.
     pub const fn stores(
         mut self,
         store: fn(&mut O, &Occurrence) -> Result<(), <O as OptionSet>::Error>,
@@ -172,32 +172,32 @@ impl<O: OptionSet> OptionRow<O> {
         self
     }
 
-    /// Accepted without effect.
+    /// Marks the option as accepted without effect.
     pub const fn no_effect(mut self, why: &'static str) -> Self {
         self.support = Support::NoEffect(why);
         self
     }
 
-    /// Accepted, with a warning unless its value is the default.
+    /// Marks the option as accepted, with a warning unless its value is the default.
     pub const fn missing(mut self, what: &'static str) -> Self {
         self.support = Support::Missing(what);
         self
     }
 
-    /// Refused whatever its value.
+    /// Marks the option as refused with any value.
     pub const fn refused(mut self, why: &'static str) -> Self {
         self.support = Support::Refused(why);
         self
     }
 
-    /// Mentioned when it is given.
+    /// Sets a warning for users of the option.
     pub const fn deprecated(mut self, warning: &'static str) -> Self {
         self.deprecation = Some(warning);
         self
     }
 }
 
-/// A table in which each option stands below its help: `/// The name of the server.` and `"id" => OptionRow::of(Kind::Text),`.
+/// Makes a table in which each option follows its help: `/// The name of the server.` and `"id" => OptionRow::of(Kind::Text),`.
 #[macro_export]
 macro_rules! options {
     ($($(#[doc = $help:literal])+ $name:literal => $row:expr,)+) => {
@@ -205,7 +205,7 @@ macro_rules! options {
     };
 }
 
-/// Every option of every group.
+/// Returns every option of every group.
 pub fn rows<O: OptionSet>() -> impl Iterator<Item = &'static OptionRow<O>> {
     O::groups().iter().flat_map(|group| group.rows)
 }

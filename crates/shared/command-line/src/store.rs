@@ -1,4 +1,4 @@
-//! Values into fields: what a type makes of the text of an option.
+//! Stores option values in fields; each type reads the text in its own way.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,18 @@ use crate::{error::BadValue, occurrence::Occurrence};
 
 /// A field that can hold the value of an option.
 pub trait Store {
-    /// Takes the value over.
+    /// Stores the value in the field.
     fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue>;
 }
 
 impl Occurrence {
-    /// Stores the value into a field: the usual closure of a table is `|o, v| v.put(&mut o.field)`.
+    /// Stores the value in a field: the usual closure of a table is `|o, v| v.put(&mut o.field)`.
     pub fn put<E: From<BadValue>>(&self, field: &mut impl Store) -> Result<(), E> {
         field.store(self).map_err(E::from)
     }
 }
 
-/// An option that need not be given.
+/// An option that may be left out.
 impl<T: Store + Default> Store for Option<T> {
     fn store(&mut self, occurrence: &Occurrence) -> Result<(), BadValue> {
         let mut value = T::default();
@@ -60,7 +60,7 @@ stores! {
     i64: |given| given.integer()?;
 }
 
-/// The closure of an option that does one thing which cannot be put: `set!(|o, v| o.pause = seconds(v.integer()?))`.
+/// Makes the closure of an option that `put` cannot store: `set!(|o, v| o.pause = seconds(v.integer()?))`.
 #[macro_export]
 macro_rules! set {
     (|$options:ident, $value:pat_param| $($work:tt)*) => {

@@ -1,5 +1,5 @@
-//! Words into options, as GNU `getopt_long` does it: any order, `--name value`, `--name=value`, unique beginnings
-//! of long names, `-p5`, `-p 5`, several letters in one word, `--` before words that are no options.
+//! Splits words into options as GNU `getopt_long` does: any order, `--name value`, `--name=value`, unique beginnings of long
+//! names, `-p5`, `-p 5`, several letters in one word, `--` before words that are no options.
 
 use std::iter::Peekable;
 
@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) struct Words<O: OptionSet, I: Iterator<Item = String>> {
     words: Peekable<I>,
-    /// What is left of a word of letters.
+    /// The remaining letters of a word of letters.
     cluster: String,
     options_are_over: bool,
     set: std::marker::PhantomData<O>,
@@ -25,7 +25,7 @@ pub(crate) enum Item<O: OptionSet> {
     Word(String),
 }
 
-type Found<O> = Result<Item<O>, CommandLineError>;
+type FoundOption<O> = Result<Item<O>, CommandLineError>;
 
 impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
     pub(crate) fn new(words: I) -> Self {
@@ -33,7 +33,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         Self { words: words.peekable(), cluster: String::new(), options_are_over: false, set }
     }
 
-    pub(crate) fn next(&mut self) -> Option<Found<O>> {
+    pub(crate) fn next(&mut self) -> Option<FoundOption<O>> {
         if !self.cluster.is_empty() {
             return Some(self.letter());
         }
@@ -54,7 +54,7 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         }
     }
 
-    fn long(&mut self, long: &str) -> Found<O> {
+    fn long(&mut self, long: &str) -> FoundOption<O> {
         let (name, attached) = match long.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (long, None),
@@ -74,8 +74,8 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         Ok(found(row, false, text))
     }
 
-    /// A word of letters, unless it is a long name behind one dash instead of two.
-    fn letters(&mut self, letters: &str) -> Found<O> {
+    /// Reads a word of letters, unless it is a long name behind one dash instead of two.
+    fn letters(&mut self, letters: &str) -> FoundOption<O> {
         let name = letters.split('=').next().unwrap_or(letters);
         let is_long = name.chars().nth(1).is_some() && rows::<O>().any(|r| r.names.long == name);
         let first_is_known = letters.chars().next().is_some_and(|l| find_letter::<O>(l).is_some());
@@ -89,10 +89,10 @@ impl<O: OptionSet, I: Iterator<Item = String>> Words<O, I> {
         self.letter()
     }
 
-    fn letter(&mut self) -> Found<O> {
+    fn letter(&mut self) -> FoundOption<O> {
         let cluster = std::mem::take(&mut self.cluster);
         let mut letters = cluster.chars();
-        // A cluster in hand is never empty.
+        // The current cluster is never empty.
         let letter = letters.next().unwrap_or('-');
         let rest = letters.as_str().to_owned();
         let row = find_letter::<O>(letter).ok_or(CommandLineError::UnknownLetter { letter })?;
@@ -112,13 +112,13 @@ fn found<O: OptionSet>(row: &'static OptionRow<O>, is_short: bool, text: String)
     Item::Option(row, Occurrence { names: &row.names, kind: row.kind, is_short, text })
 }
 
-/// The option with that letter; `?` asks for the help like `h`.
+/// Returns the option with that letter; `?` asks for the help like `h`.
 fn find_letter<O: OptionSet>(letter: char) -> Option<&'static OptionRow<O>> {
     let letter = if letter == '?' { 'h' } else { letter };
     rows::<O>().find(|row| row.names.short == Some(letter))
 }
 
-/// The option of that name, or the only one whose name begins so; names of the original program go before ours.
+/// Returns the option of that name, or the only one whose name begins so. The original program's names come before ours.
 fn find_long<O: OptionSet>(
     name: &str,
     typed: &str,
@@ -148,14 +148,14 @@ fn find_long<O: OptionSet>(
     Err(unknown::<O>(name, given))
 }
 
-/// Where a name is suggested, the value behind the wrong one is left out.
+/// Makes the error of an unknown name. With a suggestion, it leaves out the value behind the wrong name.
 fn unknown<O: OptionSet>(name: &str, given: String) -> CommandLineError {
     let hint = nearest::<O>(name);
     let without_value = given.split('=').next().unwrap_or(&given).to_owned();
     CommandLineError::Unknown { given: if hint.is_some() { without_value } else { given }, hint }
 }
 
-/// The long name most like a mistyped one, dashes included.
+/// Returns the long name nearest to a mistyped one, with dashes.
 fn nearest<O: OptionSet>(name: &str) -> Option<String> {
     let name = name.replace('_', "-");
     let names = rows::<O>().map(|row| row.names.long).filter(|long| !long.is_empty());

@@ -1,7 +1,7 @@
 //! Runs a test again and again, each time with its threads in another order.
 //!
-//! The threads of such a test are shuttle's, and so is the stack of each: 32 KiB if nobody says otherwise, which code that
-//! is not optimised overflows. The process then ends with SIGSEGV and without a word.
+//! The threads of such a test are shuttle's, and so are their stacks. Without a setting a stack has 32 KiB, which code without
+//! optimisation overflows. The process then ends with SIGSEGV and no message.
 
 use shuttle::{
     Config, Runner,
@@ -11,7 +11,7 @@ use shuttle::{
 /// The stack of each thread, in bytes. Pages that no thread touches cost nothing.
 const STACK_SIZE: usize = 1 << 20;
 
-/// Runs the test `iterations` times, each time with another order that is drawn by chance.
+/// Runs the test `iterations` times, each time with a random order.
 ///
 /// # Panics
 ///
@@ -20,8 +20,8 @@ pub fn check_random(test: impl Fn() + Send + Sync + 'static, iterations: usize) 
     Runner::new(RandomScheduler::new(iterations), config()).run(test);
 }
 
-/// Runs the test `iterations` times; each time the order changes at `depth` points, which finds rare faults that need
-/// few changes of thread more often than chance does.
+/// Runs the test `iterations` times. Each time the order changes at `depth` points, which finds rare faults that need few thread
+/// changes more often than random orders do.
 ///
 /// # Panics
 ///

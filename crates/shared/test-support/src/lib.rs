@@ -1,9 +1,8 @@
-//! How tests wait for what another thread or process is about to do, and how they try [orders](interleavings) of threads.
+//! Waits of tests for another thread or process, and tests of thread [orders](interleavings).
 //!
-//! A test that can be told (by a channel, a barrier, a condition variable, the end of a call) waits for that. For a state
-//! that nobody reports there is [`eventually`]: it looks again and again, and fails with the reason when the state
-//! does not come. The state must stay once it has come: a state that passes by itself can be missed by any look, so a test
-//! that waits for one depends on luck.
+//! A test that can be notified (by a channel, a barrier, a condition variable, the end of a call) waits for that. For a state
+//! that nothing reports, [`eventually`] looks repeatedly, and fails with the reason when the state does not come. The state must
+//! stay once it has come: a look can miss a state that passes, so such a test depends on luck.
 #![warn(missing_docs)]
 
 pub mod interleavings;
@@ -13,14 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a test waits before it fails. A machine that is busy with many things at once needs many seconds for what
-/// takes a moment; nobody waits this long unless the test fails.
+/// Longest wait of a test before it fails. A busy machine needs many seconds for work that takes a moment otherwise. Nobody waits
+/// this long unless the test fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until `look` says yes.
+/// Waits until `look` returns true.
 ///
 /// # Panics
 ///
@@ -45,7 +44,7 @@ fn fail(patience: Duration, what: &str) -> ! {
     panic!("waited {} s in vain until {what}", patience.as_secs())
 }
 
-/// Looks at ever longer intervals: what takes a moment is seen at once, and what takes long is left the processor.
+/// Looks at growing intervals: a short wait is noticed at once, and a long wait leaves the processor to others.
 #[expect(clippy::disallowed_methods, reason = "this is the one wait of the tests")]
 fn look_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begin = Instant::now();

@@ -1,27 +1,27 @@
-//! The one reader and writer of the elements of [`DataType::Bytes`](crate::DataType::Bytes) tensors: each is a
-//! little-endian `u32` length and that many bytes, one after another, without padding.
+//! Reads and writes the elements of [`DataType::Bytes`](crate::DataType::Bytes) tensors. Each element is a little-endian `u32`
+//! length and that many bytes, one after another, without padding.
 
 use crate::{AlignedBlock, Buffer};
 
 const LENGTH_SIZE: usize = size_of::<u32>();
 
-/// Bytes that one element takes in a tensor, its length included.
+/// Returns the bytes that an element takes in a tensor, with its length.
 pub fn packed_len(element: &[u8]) -> usize {
     LENGTH_SIZE + element.len()
 }
 
-/// An element is longer than a `u32` can say.
+/// The error of an element that is longer than a `u32` can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a BYTES element of {length} bytes is longer than its length indicator can say")]
 pub struct TooLong {
-    /// Of the element, in bytes.
+    /// Length of the element, in bytes.
     pub length: usize,
 }
 
 /// Appends one element to the data of a tensor.
 ///
 /// # Errors
-/// [`TooLong`], and nothing is appended.
+/// [`TooLong`]; nothing is appended then.
 pub fn push(data: &mut impl for<'a> Extend<&'a u8>, element: &[u8]) -> Result<(), TooLong> {
     let length = u32::try_from(element.len()).map_err(|_| TooLong { length: element.len() })?;
     data.extend(&length.to_le_bytes());
@@ -29,10 +29,10 @@ pub fn push(data: &mut impl for<'a> Extend<&'a u8>, element: &[u8]) -> Result<()
     Ok(())
 }
 
-/// All elements as the data of a tensor.
+/// Returns all elements as the data of a tensor.
 ///
 /// # Errors
-/// [`TooLong`] for the first element that is.
+/// [`TooLong`] for the first element that is too long.
 pub fn pack<T: AsRef<[u8]>>(elements: &[T]) -> Result<Buffer, TooLong> {
     let total = elements.iter().map(|e| packed_len(e.as_ref())).sum();
     let mut block = AlignedBlock::with_capacity(total);
@@ -40,16 +40,16 @@ pub fn pack<T: AsRef<[u8]>>(elements: &[T]) -> Result<Buffer, TooLong> {
     Ok(block.freeze())
 }
 
-/// The data of a tensor ends in the middle of an element.
+/// The error of data that ends in the middle of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Truncated {
-    /// Within the length indicator.
+    /// The data ends within the length indicator.
     #[error("a length indicator of 4 bytes has only {available}")]
     Length {
         /// Bytes that are left for the indicator.
         available: usize,
     },
-    /// Within the bytes of the element.
+    /// The data ends within the bytes of the element.
     #[error("an element of {length} bytes has only {available}")]
     Element {
         /// The value of the indicator, in bytes.
@@ -59,19 +59,19 @@ pub enum Truncated {
     },
 }
 
-/// The elements in `data`, in order. Where the data is cut short comes one error, then nothing.
+/// Returns the elements in `data`, in order. Truncated data ends with one error.
 pub fn elements(data: &[u8]) -> Elements<'_> {
     Elements { rest: data }
 }
 
-/// See [`elements`].
+/// An iterator over elements; see [`elements`].
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Elements<'a> {
-    /// The data behind the elements taken so far.
+    /// Returns the data behind the elements taken so far.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -92,7 +92,7 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-/// Number of elements in `data`.
+/// Returns the number of elements in `data`.
 ///
 /// # Errors
 /// [`Truncated`] when the data ends within an element.
@@ -100,7 +100,7 @@ pub fn count(data: &[u8]) -> Result<usize, Truncated> {
     elements(data).try_fold(0, |count, element| element.map(|_| count + 1))
 }
 
-/// Bytes that the first `count` elements of `data` take; `None` when there are not as many.
+/// Returns the bytes that the first `count` elements of `data` take; `None` when there are fewer.
 pub fn size_of_first(data: &[u8], count: usize) -> Option<usize> {
     let mut elements = elements(data);
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! The sides of a front end that an inference call asks: who sends it, and the record that is kept of it.
+//! The parts of a front end that an inference call uses: its sender, and its record.
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ pub trait Sender {
     /// Returns who the sender has proved to be.
     fn identity(&self) -> Option<&Arc<Identity>>;
 
-    /// Takes what a request of `bytes` bytes needs of the sender's limits; `None` where it has none.
+    /// Takes the share of a request of `bytes` bytes from the sender's limits; `None` when the sender has no limits.
     ///
     /// # Errors
-    /// The sender has as much of the server as it may.
+    /// The sender already uses as much of the server as it may.
     fn take_share(&mut self, bytes: usize) -> Result<Option<Box<ClientShare>>>;
 
     /// Adds the headers that the operator lets through to the parameters of `request`.
     ///
     /// # Errors
-    /// A header that would take the place of a field of the protocol.
+    /// A forwarded header would replace a field of the protocol.
     fn forward_headers(&self, request: &mut InferRequest) -> Result<()>;
 }
 
 /// The record that a front end keeps of a call.
 pub trait CallRecord {
-    /// Records the model that the call asks for, which was not found or not looked for.
+    /// Records the model that the call asks for, when no model was found or looked for.
     fn record_asked(&mut self, model: &str, version: Option<i64>);
 
     /// Records the version of the model that answers the call.
     fn record_model(&mut self, model: &Arc<str>, version: i64);
 
-    /// Records that the model gets the request, and gives `context` the observers and the span of the call.
+    /// Records that the model receives the request. Gives `context` the observers and the span of the call.
     fn record_submitted(&mut self, request: &InferRequest, context: &mut RequestContext);
 }

@@ -1,12 +1,11 @@
-//! How a client or another caller cancels a request.
+//! Cancels requests for their clients and other callers.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// A flag that nobody waits for the response any more. Shared by the front end, which sets it, and the code
-/// that executes the request, which checks it.
+/// A flag for a request whose response nobody waits for. The front end sets it, and the code that executes the request checks it.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<Flag>);
 
@@ -17,34 +16,34 @@ struct Flag {
 }
 
 impl Cancellation {
-    /// For a part of the work: cancelled with the whole, while its own cancelling leaves the whole alone.
+    /// Makes the flag of a part of the work. Cancelling the whole cancels the part, but not the reverse.
     pub fn child(&self) -> Self {
         Self(Arc::new(Flag { is_set: AtomicBool::new(false), parent: Some(self.clone()) }))
     }
 
-    /// Cancels the request, and those derived from it. Can be called any number of times.
+    /// Cancels the request and its parts. Can be called any number of times.
     pub fn cancel(&self) {
         self.0.is_set.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was cancelled.
+    /// Returns whether it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         let Flag { is_set, parent } = &*self.0;
         is_set.load(Ordering::Relaxed) || parent.as_ref().is_some_and(Cancellation::is_cancelled)
     }
 }
 
-/// Cancels a request when it is dropped before the last response came, as it is when the client closes the connection.
+/// Cancels a request when it is dropped before the last response, for example when the client closes the connection.
 #[derive(Debug)]
 pub struct CancelOnDrop(Option<Cancellation>);
 
 impl CancelOnDrop {
-    /// Guards the request that `cancellation` belongs to.
+    /// Guards the request of `cancellation`.
     pub fn new(cancellation: Cancellation) -> Self {
         Self(Some(cancellation))
     }
 
-    /// Lets the request be: its last response is there.
+    /// Stops guarding the request, because its last response is there.
     pub fn disarm(&mut self) {
         self.0 = None;
     }

@@ -1,14 +1,14 @@
-//! What the requests of one client take together, while there are limits for it.
+//! Limits on the requests of a client, and their use.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// How much may be in hand at a time; `usize::MAX` is no limit.
+/// The limits on requests in progress; `usize::MAX` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareLimits {
-    /// Requests.
+    /// Number of requests.
     pub requests: usize,
     /// Bytes of their bodies or messages.
     pub bytes: usize,
@@ -19,7 +19,7 @@ impl ShareLimits {
     pub const NONE: Self = Self { requests: usize::MAX, bytes: usize::MAX };
 }
 
-/// What a client, or one connection, has in hand now.
+/// The requests in progress of a client or a connection.
 #[derive(Debug)]
 pub struct ClientAccount {
     limits: ShareLimits,
@@ -27,23 +27,23 @@ pub struct ClientAccount {
     bytes: AtomicUsize,
 }
 
-/// A request would take more than may be in hand.
+/// The error of a request that exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverShare {
-    /// So many requests may be.
+    /// The limit on requests.
     Requests(usize),
-    /// So many bytes may be.
+    /// The limit on bytes.
     Bytes(usize),
 }
 
 impl ClientAccount {
-    /// Nothing is in hand.
+    /// Makes an account without requests.
     pub fn new(limits: ShareLimits) -> Arc<Self> {
         let (requests, bytes) = Default::default();
         Arc::new(Self { limits, requests, bytes })
     }
 
-    /// One more request of so many bytes is in hand, until what is returned is dropped.
+    /// Adds a request of `bytes` bytes, until the returned share is dropped.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Result<ClientShare, OverShare> {
         take(&self.requests, 1, self.limits.requests).map_err(OverShare::Requests)?;
         let mut share = ClientShare { account: self.clone(), bytes: 0, beside: None };
@@ -51,13 +51,13 @@ impl ClientAccount {
         Ok(share)
     }
 
-    /// Whether no request is in hand.
+    /// Returns whether no request is in progress.
     pub fn is_idle(&self) -> bool {
         self.requests.load(Relaxed) == 0
     }
 }
 
-/// An error is the limit. What is in hand stays as it was then.
+/// Adds `more` if the sum is within `limit`. Otherwise it changes nothing, and the error is the limit.
 fn take(taken: &AtomicUsize, more: usize, limit: usize) -> Result<(), usize> {
     let before = taken.fetch_add(more, Relaxed);
     if before.checked_add(more).is_some_and(|sum| sum <= limit) {
@@ -67,7 +67,7 @@ fn take(taken: &AtomicUsize, more: usize, limit: usize) -> Result<(), usize> {
     Err(limit)
 }
 
-/// What one request takes of the accounts that it counts to; given back when it is dropped.
+/// The share of a request in its accounts; returned when it is dropped.
 #[derive(Debug)]
 pub struct ClientShare {
     account: Arc<ClientAccount>,
@@ -76,13 +76,13 @@ pub struct ClientShare {
 }
 
 impl ClientShare {
-    /// The request counts to another account too.
+    /// Adds a second account that the request counts to.
     pub fn and(mut self, other: ClientShare) -> Self {
         self.beside = Some(Box::new(other));
         self
     }
 
-    /// It turned out to be longer by so many bytes.
+    /// Adds bytes to a request that became longer.
     pub fn grow(&mut self, bytes: usize) -> Result<(), OverShare> {
         take(&self.account.bytes, bytes, self.account.limits.bytes).map_err(OverShare::Bytes)?;
         self.bytes += bytes;

@@ -1,4 +1,4 @@
-//! The time that rules of the server go by. Tests set it by hand: see [`ManualClock`].
+//! The clock of rules that depend on time. Tests set it by hand: see [`ManualClock`].
 
 use std::{
     sync::{
@@ -10,29 +10,28 @@ use std::{
 
 use crate::CondvarExt;
 
-/// How often a thread looks at a manual clock while it waits for a time.
+/// Pause between two looks at a manual clock by a thread that waits for a time.
 ///
-/// A manual clock knows none of the condition variables that threads wait at, so it cannot wake them. The pause is real
-/// time, and decides only how soon a test goes on, never what it sees.
+/// A manual clock does not know the condition variables at which threads wait, so it cannot wake them. The pause is real time. It
+/// decides only how soon a test continues, never what it sees.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Tells the time to rules that depend on it: the system's, or one that a test sets by hand.
+/// The clock of rules that depend on time: the system's, or one that a test sets by hand.
 ///
 /// A copy tells the same time. The system's clock costs a branch more than [`Instant::now`], and no memory.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Option<Arc<ManualTime>>);
 
-/// A clock that stands still until a test moves it on.
+/// A clock that moves only when a test advances it.
 ///
-/// It begins at the instant at which it is made, so that its instants are never ahead of those of the system's clock by more
-/// than it was moved.
+/// It starts at the present instant, so its instants are ahead of the system's clock at most by the distance it was moved.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<ManualTime>);
 
 #[derive(Debug)]
 struct ManualTime {
     begin: Instant,
-    /// Nanoseconds since then.
+    /// Nanoseconds since `begin`.
     passed: AtomicU64,
 }
 
@@ -51,24 +50,24 @@ impl Clock {
         }
     }
 
-    /// Returns how long ago `instant` was; zero for one that is still to come.
+    /// Returns the time since `instant`; zero for a later one.
     pub fn since(&self, instant: Instant) -> Duration {
         self.now().saturating_duration_since(instant)
     }
 
-    /// Returns how long it takes until `deadline`; zero for one that has passed.
+    /// Returns the time until `deadline`; zero for one that has passed.
     pub fn until(&self, deadline: Instant) -> Duration {
         deadline.saturating_duration_since(self.now())
     }
 
-    /// Returns the instant that comes in `wait`; a century hence, where there is none that late.
+    /// Returns the instant after `wait`, or in a century if there is none that late.
     pub fn after(&self, wait: Duration) -> Instant {
         const CENTURY: Duration = Duration::from_secs(100 * 365 * 86400);
         let now = self.now();
         now.checked_add(wait).unwrap_or(now + CENTURY)
     }
 
-    /// Waits on `changed` as long as `condition` holds, until `deadline` at most; returns true when that has passed and the
+    /// Waits on `changed` while `condition` holds, until `deadline` at most. Returns true when the deadline has passed and the
     /// condition still holds.
     pub fn wait_while_until<'a, T>(
         &self,
@@ -91,27 +90,27 @@ impl Clock {
 }
 
 impl ManualClock {
-    /// Makes a clock that stands at the present instant.
+    /// Makes a clock that shows the present instant.
     pub fn new() -> Self {
         Self(Arc::new(ManualTime { begin: Instant::now(), passed: AtomicU64::new(0) }))
     }
 
-    /// Returns what is handed to the product.
+    /// Returns the clock to give to the product.
     pub fn clock(&self) -> Clock {
         Clock(Some(self.0.clone()))
     }
 
-    /// Returns the instant at which it stands.
+    /// Returns the instant that it shows.
     pub fn now(&self) -> Instant {
         self.0.now()
     }
 
-    /// Moves it on. Threads that wait for an instant up to the new one go on.
+    /// Moves it forward. Threads that wait for an instant up to the new one continue.
     pub fn advance(&self, by: Duration) {
         self.0.passed.fetch_add(nanos(by), Ordering::SeqCst);
     }
 
-    /// Moves it on to `instant`; it stays where it is when it stands there or later.
+    /// Moves it forward to `instant`; it does not move backwards.
     pub fn set(&self, instant: Instant) {
         let passed = nanos(instant.saturating_duration_since(self.0.begin));
         self.0.passed.fetch_max(passed, Ordering::SeqCst);

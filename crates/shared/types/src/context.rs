@@ -1,4 +1,4 @@
-//! What accompanies a request through the server and is not part of what the client said.
+//! Data that accompanies a request through the server and is no part of the client's message.
 
 use std::{sync::Arc, time::Instant};
 
@@ -7,37 +7,37 @@ use crate::{
     Timeline, TraceContext,
 };
 
-/// Who waits for a request, until when, and what has happened to it so far. Travels beside the request, by value:
-/// there is one per request.
+/// The caller of a request, its cancellation, and its times so far. It accompanies the request by value: there is one per
+/// request.
 #[derive(Debug)]
 pub struct RequestContext {
-    /// Set by the caller when it does not wait for the response any more.
+    /// The caller sets it when it no longer waits for the response.
     pub cancellation: Cancellation,
-    /// Who sent the request.
+    /// The sender of the request.
     pub origin: Origin,
-    /// Who the client has proved to be, where the server asks for it.
+    /// The identity that the client has proved, if the server asks for one.
     pub identity: Option<Arc<Identity>>,
-    /// Told of the start and the end of the request, and of the requests that it causes.
+    /// The observers of the start and the end of the request, and of the requests that it causes.
     pub observers: Observers,
-    /// The span that the request is in its client's trace, where the client has named one.
+    /// The span of the request in its client's trace, if the client has named one.
     ///
-    /// In a box: few clients name one, and the context of every request is handed on many times.
+    /// Boxed: few clients name one, and the context of every request is moved many times.
     pub trace_context: Option<Box<TraceContext>>,
-    /// When what happened.
+    /// The instants of the request.
     pub timeline: Timeline,
-    /// The bytes that the request holds of the server's budget, until it is answered.
+    /// The bytes of the server's memory budget that the request holds until it is answered.
     pub memory: MemoryReservation,
-    /// What it takes of the limits of its client, until it is answered; `None`: there are none.
+    /// The share of its client's limits, until it is answered; `None` when there are no limits.
     pub share: Option<Box<ClientShare>>,
 }
 
 impl RequestContext {
-    /// Of a client's request that is at hand now.
+    /// Makes the context of a client's request that was received now.
     pub fn new() -> Self {
         Self::received_at(Instant::now())
     }
 
-    /// Of a client's request that was at hand at `received`.
+    /// Makes the context of a client's request that was received at `received`.
     pub fn received_at(received: Instant) -> Self {
         Self {
             cancellation: Cancellation::default(),
@@ -51,14 +51,14 @@ impl RequestContext {
         }
     }
 
-    /// Of a request that a model sends while it works on others, to be ended by `cancellation`. `observers`: those of
-    /// the request that caused it, for a call of a model.
+    /// Makes the context of a request that a model sends while it works on others; `cancellation` ends it. For a call of a model,
+    /// `observers` are those of the request that caused it.
     pub fn from_model(cancellation: Cancellation, observers: Observers) -> Self {
         Self { cancellation, origin: Origin::Model, observers, ..Self::new() }
     }
 
-    /// Of a step that an ensemble sends now to `model` for the request of this context. `times` and `cancellation`
-    /// are those of all its steps.
+    /// Makes the context of a step that an ensemble sends now to `model` for this request. All its steps share `times` and
+    /// `cancellation`.
     pub fn derive_step(
         &self,
         now: Instant,
@@ -79,8 +79,8 @@ impl RequestContext {
         }
     }
 
-    /// The request has ended at `end`, which is noted unless an end was: its observers get the timeline. Only the first
-    /// call reports.
+    /// Ends the request at `end`, unless an end is recorded already. Its observers receive the timeline. Only the first call
+    /// reports.
     pub fn finish(&mut self, end: Instant) {
         self.timeline.end.get_or_insert(end);
         self.observers.finish(&self.timeline);

@@ -1,9 +1,9 @@
-//! Element types, under the names of the protocol and of a model configuration.
+//! Element types, with their names in the protocol and in a model configuration.
 
 use std::fmt;
 
-/// Element type of a tensor. `Bytes` is variable-sized: each element is a little-endian `u32` length and
-/// that many bytes, one after another, on the wire and in every [`crate::Buffer`] alike.
+/// The element type of a tensor. `Bytes` is variable-sized: each element is a little-endian `u32` length and that many bytes, one
+/// after another, on the wire and in every [`crate::Buffer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// One byte: 0 is false.
@@ -46,7 +46,7 @@ crate::names! {
 }
 
 impl DataType {
-    /// Name in a model configuration, e.g. `TYPE_FP32` or `TYPE_STRING`.
+    /// Returns the name in a model configuration, e.g. `TYPE_FP32` or `TYPE_STRING`.
     pub fn config_name(self) -> &'static str {
         match self {
             DataType::Bool => "TYPE_BOOL",
@@ -66,12 +66,12 @@ impl DataType {
         }
     }
 
-    /// The type of this name in the KServe v2 protocol; `None` when there is none.
+    /// Returns the type of this name in the KServe v2 protocol; `None` when there is none.
     pub fn from_protocol_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.protocol_name() == name)
     }
 
-    /// Bytes of one element; `None` for the variable-sized `Bytes`.
+    /// Returns the bytes of an element; `None` for the variable-sized `Bytes`.
     pub fn byte_size(self) -> Option<usize> {
         match self {
             DataType::Bool | DataType::Uint8 | DataType::Int8 => Some(1),

@@ -1,6 +1,6 @@
-//! Events inside the server that a test can wait for, in place of asking again and again until a figure looks right.
+//! Events inside the server that a test can wait for, in place of polling a figure.
 //!
-//! The feed is off unless somebody asks for it: then it costs a branch where something happens.
+//! The feed is off by default: it then costs a branch per event.
 
 use std::{
     fmt,
@@ -13,66 +13,66 @@ use std::{
 
 use crate::LockExt;
 
-/// Most events that wait for one reader. More are lost for it: a reader that stopped must not take memory for ever.
+/// Most events that wait for a reader. It loses further ones: a reader that has stopped must not take unlimited memory.
 const MOST_WAITING: usize = 1 << 16;
 
-/// How long a test waits for an event. Only one that fails waits so long.
+/// Longest wait of a test for an event. Only a failing test waits so long.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Something that has happened inside the server.
+/// An event inside the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DebugEvent {
-    /// An instance of a model with a batcher has put requests together, and is about to execute them.
+    /// An instance of a model with a batcher has formed a batch, and is about to execute it.
     BatchFormed {
-        /// Who.
+        /// The instance.
         instance: InstanceName,
         /// Requests in the batch.
         requests: usize,
     },
     /// An instance begins to execute.
     ExecutionBegan {
-        /// Who.
+        /// The instance.
         instance: InstanceName,
         /// Requests that it executes together.
         requests: usize,
     },
-    /// An instance has nothing to do. It sleeps, or is about to, and misses nothing that comes from now on.
+    /// An instance has no work. It sleeps, or is about to, and will see all work from now on.
     InstanceIdle {
-        /// Who.
+        /// The instance.
         instance: InstanceName,
     },
-    /// An instance is out of service, and is started again.
+    /// An instance is out of service and will be restarted.
     RestartPlanned {
-        /// Who.
+        /// The instance.
         instance: InstanceName,
-        /// How long that waits.
+        /// The wait before the restart.
         wait: Duration,
     },
-    /// An instance that was out of service works again: for a model in a process of its own, in a new one.
+    /// An instance that was out of service works again: a model in a process of its own has a new process.
     WorkerRestarted {
-        /// Who.
+        /// The instance.
         instance: InstanceName,
     },
-    /// Settings that were changed while the server runs hold from now on.
+    /// Settings that were changed at run time are in force from now on.
     SettingsChanged {
-        /// Which: `log`.
+        /// The settings: `log`.
         settings: &'static str,
     },
 }
 
-/// One instance of a model.
+/// The name of an instance of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceName {
     /// Its model.
     pub model: Arc<str>,
-    /// The version of that.
+    /// The version of the model.
     pub version: i64,
-    /// Its own name.
+    /// The name of the instance.
     pub instance: String,
 }
 
 impl DebugEvent {
-    /// Returns the name of its kind, as tests outside of the server read it.
+    /// Returns the name of its kind, as tests outside the server read it.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::BatchFormed { .. } => "batch_formed",
@@ -84,7 +84,7 @@ impl DebugEvent {
         }
     }
 
-    /// Returns the instance that it is about, if it is about one.
+    /// Returns the instance of the event, if it has one.
     pub fn instance(&self) -> Option<&InstanceName> {
         match self {
             Self::BatchFormed { instance, .. }
@@ -97,7 +97,7 @@ impl DebugEvent {
     }
 }
 
-/// Takes reports of events to whoever reads them. The default is off, and takes none.
+/// A feed that passes events to its readers. The default is off and takes none.
 #[derive(Clone, Default)]
 pub struct DebugEvents(Option<Arc<Mutex<Vec<SyncSender<DebugEvent>>>>>);
 
@@ -107,12 +107,12 @@ impl DebugEvents {
         Self(Some(Arc::default()))
     }
 
-    /// Reports an event, which is made only where the feed is on.
+    /// Reports an event. The event is made only if the feed is on.
     #[inline]
     pub fn report(&self, event: impl FnOnce() -> DebugEvent) {
         if let Some(readers) = &self.0 {
             let event = event();
-            // A full one loses the event, one whose reader is gone goes.
+            // A full channel loses the event; a channel without reader is removed.
             readers.lock_unpoisoned().retain(|reader| {
                 use std::sync::mpsc::TrySendError::Disconnected;
                 !matches!(reader.try_send(event.clone()), Err(Disconnected(_)))
@@ -120,7 +120,7 @@ impl DebugEvents {
         }
     }
 
-    /// Reads the events from now on; none come where the feed is off.
+    /// Reads the events from now on; there are none when the feed is off.
     pub fn subscribe(&self) -> DebugEventReader {
         let (sender, events) = sync_channel(MOST_WAITING);
         if let Some(readers) = &self.0 {
@@ -141,11 +141,11 @@ impl fmt::Debug for DebugEvents {
 pub struct DebugEventReader(Receiver<DebugEvent>);
 
 impl DebugEventReader {
-    /// Waits for an event of which `is_it` holds, and returns it; those before it are passed over. `what` says what is waited
-    /// for, in the message of a test that fails.
+    /// Waits for an event that satisfies `is_it`, and returns it; earlier events are skipped. `what` names the event in the
+    /// message of a failing test.
     ///
     /// # Panics
-    /// When no such event comes within a minute, with those that came, or when none can come any more.
+    /// When no such event comes within a minute, with the events that came, or when the feed has ended.
     #[track_caller]
     pub fn wait_for(&self, what: &str, mut is_it: impl FnMut(&DebugEvent) -> bool) -> DebugEvent {
         let deadline = Instant::now() + LONGEST_WAIT;

@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-/// Environment variables that were handed in: those of the process, or a test's own. The default has none.
+/// Environment variables that were passed in: those of the process, or a test's own. The default has none.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(Arc<BTreeMap<String, OsString>>);
 
 impl Environment {
-    /// Of names and values.
+    /// Makes it from names and values.
     pub fn of<K: Into<String>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
@@ -20,34 +20,34 @@ impl Environment {
         Self(Arc::new(variables.collect()))
     }
 
-    /// Whether a variable is set, be it to nothing.
+    /// Returns whether a variable is set, even if it is empty.
     pub fn is_set(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<OsString> {
         self.0.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
-    /// All of them, for a process that is to be started.
+    /// Returns all variables, for a process that will be started.
     pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> {
         self.0.iter().map(|(name, value)| (name.into(), value.clone()))
     }
 
-    /// A variable as text; one that is not UTF-8 counts as not set.
+    /// Returns a variable as text; one that is not UTF-8 counts as not set.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).as_deref().and_then(OsStr::to_str).map(str::to_owned)
     }
 
-    /// A variable as a path.
+    /// Returns a variable as a path.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(PathBuf::from)
     }
 }
 
-/// The program collects the variables of its process like this, a library never does. Names that are not UTF-8 are
-/// left out: nothing reads them.
+/// Collects the variables of the process. Only the program does this, a library never does. It leaves out names that are not
+/// UTF-8, because nothing reads them.
 impl FromIterator<(OsString, OsString)> for Environment {
     fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
         let variables = variables.into_iter();

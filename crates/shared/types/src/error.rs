@@ -1,35 +1,35 @@
-//! The one error type of all public seams.
+//! The error type of all public interfaces.
 
 use std::{borrow::Cow, error, fmt, sync::Arc};
 
-/// With the one error type of all public seams.
+/// A result with the error type of all public interfaces.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the classes every front end can map to its own status.
+/// The class of an error. Every front end maps it to its own status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// Nothing better is known; also what a model calls an error without a class.
+    /// The class is not known; also the class of a model's error without a class.
     Unknown,
-    /// The server or a model did something wrong.
+    /// The server or a model has a fault.
     Internal,
-    /// What was named does not exist.
+    /// The named thing does not exist.
     NotFound,
-    /// What was sent or configured is wrong.
+    /// The request or the configuration is wrong.
     InvalidArg,
-    /// Not now: stopping, overloaded, not loaded, or timed out.
+    /// Not possible now: stopping, overloaded, not loaded, or timed out.
     Unavailable,
-    /// Understood, but not done here.
+    /// Understood, but not supported here.
     Unsupported,
-    /// What was to be made exists.
+    /// The thing to create exists already.
     AlreadyExists,
     /// Cancelled by the caller.
     Cancelled,
-    /// Not now: what the request needs of the server is used up by others. Triton has no such class.
+    /// Not possible now: others use the resources that the request needs. Triton has no such class.
     Exhausted,
 }
 
 impl Code {
-    /// The name as it appears in logs and load reasons, e.g. `Invalid argument`.
+    /// Returns the name in logs and load reasons, e.g. `Invalid argument`.
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Unknown => "Unknown",
@@ -45,7 +45,7 @@ impl Code {
     }
 }
 
-/// The one error type on every public seam. `message` is what a client reads; `source` stays in the log.
+/// The error type of all public interfaces. Clients read `message`; `source` stays in the log.
 ///
 /// Cloning is cheap enough to give one failure to every request of a batch.
 #[derive(Clone, Debug)]
@@ -56,64 +56,64 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error without a cause.
+    /// Makes an error without a cause.
     pub fn new(code: Code, message: impl Into<Arc<str>>) -> Self {
         Self { code, message: message.into(), source: None }
     }
 
-    /// [`Code::Unknown`].
+    /// Makes an error of [`Code::Unknown`].
     pub fn unknown(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Unknown, message)
     }
 
-    /// [`Code::Internal`].
+    /// Makes an error of [`Code::Internal`].
     pub fn internal(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Internal, message)
     }
 
-    /// [`Code::Internal`], for a request whose responder was dropped before the last response.
+    /// Makes an error of [`Code::Internal`] for a request whose responder was dropped before the last response.
     pub fn unanswered() -> Self {
         Self::internal("the request was dropped without a response")
     }
 
-    /// [`Code::NotFound`].
+    /// Makes an error of [`Code::NotFound`].
     pub fn not_found(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::NotFound, message)
     }
 
-    /// [`Code::InvalidArg`].
+    /// Makes an error of [`Code::InvalidArg`].
     pub fn invalid_arg(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::InvalidArg, message)
     }
 
-    /// [`Code::Unavailable`].
+    /// Makes an error of [`Code::Unavailable`].
     pub fn unavailable(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Unavailable, message)
     }
 
-    /// [`Code::Unsupported`].
+    /// Makes an error of [`Code::Unsupported`].
     pub fn unsupported(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Unsupported, message)
     }
 
-    /// [`Code::Cancelled`].
+    /// Makes an error of [`Code::Cancelled`].
     pub fn cancelled(message: impl Into<Arc<str>>) -> Self {
         Self::new(Code::Cancelled, message)
     }
 
-    /// The same error with its cause, which is logged and never sent.
+    /// Adds the cause, which is logged and never sent.
     pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// The same error with `prefix` put before its message.
+    /// Puts `prefix` before the message.
     pub fn prefixed(mut self, prefix: impl fmt::Display) -> Self {
         self.message = format!("{prefix}{}", self.message).into();
         self
     }
 
-    /// The same error with a text that is no longer than a client may be sent: a model can write any into it.
+    /// Shortens the message to the longest that a client may receive: a model can write any text into it.
     #[must_use]
     pub fn shortened(mut self) -> Self {
         if let Cow::Owned(text) = shortened(&self.message) {
@@ -122,8 +122,8 @@ impl Error {
         self
     }
 
-    /// For a log: the message and every cause behind it, without those that the text has already, because many
-    /// texts end in that of their cause. A cause of several lines, a traceback, begins a line of its own.
+    /// Returns the message and its causes for a log. It leaves out causes that the text already contains, because many texts end
+    /// in their cause. A cause of several lines, such as a traceback, begins on a new line.
     pub fn with_causes(&self) -> String {
         let mut text = self.message.to_string();
         let mut cause = error::Error::source(self);
@@ -143,12 +143,12 @@ impl Error {
         text
     }
 
-    /// Its class.
+    /// Returns its class.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// What a client reads.
+    /// Returns the message for clients.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -166,11 +166,11 @@ impl error::Error for Error {
     }
 }
 
-/// Longest text of an error that a model brings, in bytes. A page of text has some 3 KB.
+/// Longest text of an error from a model, in bytes. A page of text has some 3 KB.
 pub const MAX_ERROR_TEXT: usize = 64 << 10;
 const CUT: &str = " ... (shortened)";
 
-/// The text, cut to [`MAX_ERROR_TEXT`].
+/// Returns the text, cut to [`MAX_ERROR_TEXT`].
 pub fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_ERROR_TEXT {
         return Cow::Borrowed(text);
@@ -179,7 +179,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{CUT}", text.get(..end).unwrap_or_default()))
 }
 
-/// Takes the lines out that name where Python code raised, as clients read them: the traceback that follows has them too.
+/// Removes the lines with the places of a Python exception, which are for clients: the traceback that follows has them too.
 fn drop_places(text: &mut String) {
     const HEAD: &str = "\n\nAt:\n";
     let Some(start) = text.find(HEAD) else { return };

@@ -1,4 +1,4 @@
-//! Who a client has proved to be.
+//! The identities of clients.
 
 use std::{
     fmt,
@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
-/// Who sent a request, where the server asked clients to prove it: by an API key, a token or a certificate. What is
-/// shared fairly between clients is shared between these.
+/// The identity of a client, which it proved by an API key, a token or a certificate. Fair sharing between clients is sharing
+/// between identities.
 ///
-/// Who vouches for a name is part of it: an issuer of tokens that gives one of its users the name of an API key does not
-/// make that user the owner of the key.
+/// The issuer is part of it. If an issuer of tokens gives a user the name of an API key, that user does not become the owner of
+/// the key.
 #[derive(Clone, Eq)]
 pub struct Identity {
     issuer: Arc<str>,
@@ -19,7 +19,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of this name, which is no secret: it is logged. `issuer`: who vouches for it.
+    /// Makes an identity. The name is no secret: it is logged. `issuer` vouches for the name.
     pub fn new(issuer: impl Into<Arc<str>>, name: impl Into<Box<str>>) -> Self {
         let (issuer, name) = (issuer.into(), name.into());
         let mut hasher = DefaultHasher::new();
@@ -27,12 +27,12 @@ impl Identity {
         Self { key: hasher.finish(), issuer, name }
     }
 
-    /// As the operator knows it.
+    /// Returns the name that the operator knows.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A number that is the same for the same name of the same issuer, and with next to certainty another for another one.
+    /// Returns a number that is equal for the same name and issuer, and almost certainly different for others.
     pub fn key(&self) -> u64 {
         self.key
     }

@@ -1,8 +1,8 @@
-//! Work that a thread with an async runtime leaves until its tasks have had their turn.
+//! Work that a thread with an async runtime delays until its ready tasks have run.
 //!
-//! A task that would wake another thread for something short does it later on its own thread instead: what the other tasks
-//! that are ready bring is there by then, and can be done with it. The thread has to run [`serve`] as one of its tasks;
-//! elsewhere there is nobody who does such work, as [`is_served`] tells.
+//! A task that would wake another thread for short work does the work later on its own thread instead. By then the other ready
+//! tasks have added their work, which can be done together with it. The thread must run [`serve`] as one of its tasks. On other
+//! threads nothing does such work, and [`is_served`] returns false.
 
 use std::{
     cell::RefCell,
@@ -12,35 +12,35 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// What does the work that was left.
+/// Does delayed work.
 ///
-/// It must be short: the tasks of the thread wait meanwhile.
+/// The work must be short: the tasks of the thread wait meanwhile.
 pub trait LateWork: Send + Sync {
-    /// Does what was left under this number.
+    /// Does the work with this number.
     fn run(&self, number: usize);
 
-    /// What was left under this number will not be done on this thread, which ends.
+    /// The thread ends without doing the work with this number.
     fn abandon(&self, number: usize);
 }
 
 #[derive(Default)]
-struct Left {
+struct LeftWork {
     is_served: bool,
     waiting: VecDeque<(Arc<dyn LateWork>, usize)>,
-    /// Of the task that serves.
+    /// The waker of the task that serves.
     waker: Option<Waker>,
 }
 
 thread_local! {
-    static LEFT: RefCell<Left> = RefCell::default();
+    static LEFT: RefCell<LeftWork> = RefCell::default();
 }
 
-/// Whether somebody does the work that is left on this thread.
+/// Returns whether this thread does delayed work.
 pub fn is_served() -> bool {
     LEFT.with_borrow(|left| left.is_served)
 }
 
-/// Whether `work` was left on this thread, under whichever number, and is not begun.
+/// Returns whether `work` waits on this thread, under any number.
 pub fn is_left<W: LateWork>(work: &Arc<W>) -> bool {
     let is_same = |(left, _): &(Arc<dyn LateWork>, usize)| {
         std::ptr::addr_eq(Arc::as_ptr(left), Arc::as_ptr(work))
@@ -48,7 +48,7 @@ pub fn is_left<W: LateWork>(work: &Arc<W>) -> bool {
     LEFT.with_borrow(|left| left.waiting.iter().any(is_same))
 }
 
-/// Leaves `work` until the tasks that are ready have had their turn. To be asked only where it [is served](is_served).
+/// Delays `work` until the ready tasks have run. Call it only if the thread [is served](is_served).
 pub fn run_later(work: Arc<dyn LateWork>, number: usize) {
     LEFT.with_borrow_mut(|left| {
         left.waiting.push_back((work, number));
@@ -60,13 +60,13 @@ pub fn run_later(work: Arc<dyn LateWork>, number: usize) {
     });
 }
 
-/// Does what is left on this thread, as long as it is polled. For one task of a thread.
+/// Does the delayed work of this thread while it is polled. Only one task of a thread may run it.
 pub async fn serve() {
     let _serving = Serving::begin();
     poll_fn(poll).await
 }
 
-/// One piece of work for each poll, so that the sockets of the thread are looked at between them.
+/// Does one piece of work per poll, so that the thread looks at its sockets in between.
 fn poll(context: &mut Context<'_>) -> Poll<()> {
     let next = LEFT.with_borrow_mut(|left| {
         if !left.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -83,7 +83,7 @@ fn poll(context: &mut Context<'_>) -> Poll<()> {
     Poll::Pending
 }
 
-/// While it lives, the work that is left on this thread is done.
+/// Marks this thread as served while it lives.
 struct Serving;
 
 impl Serving {
@@ -95,7 +95,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let Left { waiting, .. } = LEFT.take();
+        let LeftWork { waiting, .. } = LEFT.take();
         waiting.into_iter().for_each(|(work, number)| work.abandon(number));
     }
 }

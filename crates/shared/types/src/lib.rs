@@ -1,4 +1,4 @@
-//! The vocabulary every layer speaks: errors, data types, shapes, buffers, tensors, requests, responses.
+//! The types that every layer shares: errors, data types, shapes, buffers, tensors, requests, responses.
 //!
 //! Nothing here knows a wire format, a socket or a runtime library, and nothing does I/O.
 

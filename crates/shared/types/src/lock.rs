@@ -1,21 +1,20 @@
 //! Locks that stay usable after a thread has panicked while it held them.
 //!
-//! A standard lock is *poisoned* by such a panic, and every later `lock()` is an error. Here a panic in one
-//! request (a model's code, a defect of ours) fails that request and nothing else: the data behind our locks is
-//! changed in steps that each leave it whole, so the next thread may go on with what it finds. This is the one
-//! place of that decision; nothing else in the workspace names `PoisonError`.
+//! A panic *poisons* a standard lock, and every later `lock()` is then an error. Here a panic in one request (a model's code, a
+//! defect of ours) must fail only that request. Each step of a change leaves the data behind our locks whole, so the next thread
+//! may continue with it. This is the only place of that decision; nothing else in the workspace names `PoisonError`.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
 
-/// [`Mutex::lock`] that ignores poisoning; see the module's text for why that is right here.
+/// [`Mutex::lock`] without poisoning; the module's text gives the reason.
 pub trait LockExt<T: ?Sized> {
     /// Waits for the mutex and locks it, also after a panic of an earlier holder.
     fn lock_unpoisoned(&self) -> MutexGuard<'_, T>;
 
-    /// The value of a mutex that nobody else has any more.
+    /// Returns the value of a mutex that has no other owner.
     fn into_inner_unpoisoned(self) -> T
     where
         Self: Sized,
@@ -35,7 +34,7 @@ impl<T: ?Sized> LockExt<T> for Mutex<T> {
     }
 }
 
-/// [`RwLock::read`] and [`RwLock::write`] that ignore poisoning.
+/// [`RwLock::read`] and [`RwLock::write`] without poisoning.
 pub trait RwLockExt<T: ?Sized> {
     /// Waits for shared access.
     fn read_unpoisoned(&self) -> RwLockReadGuard<'_, T>;
@@ -54,28 +53,28 @@ impl<T: ?Sized> RwLockExt<T> for RwLock<T> {
     }
 }
 
-/// The waits of a [`Condvar`], ignoring poisoning.
+/// The waits of a [`Condvar`], without poisoning.
 ///
-/// Those without a condition may wake without cause: call them in a loop that checks one.
+/// Waits without a condition may return without a cause: call them in a loop that checks a condition.
 pub trait CondvarExt {
     /// Unlocks, sleeps until notified, and locks again.
     fn wait_unpoisoned<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T>;
 
-    /// As [`wait_unpoisoned`](Self::wait_unpoisoned), for `limit` at most; true when the time is over.
+    /// Waits as [`wait_unpoisoned`](Self::wait_unpoisoned) does, for `limit` at most. Returns true when the time is over.
     fn wait_timeout_unpoisoned<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
         limit: Duration,
     ) -> (MutexGuard<'a, T>, bool);
 
-    /// Sleeps as long as `condition` holds.
+    /// Sleeps while `condition` holds.
     fn wait_while_unpoisoned<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
         condition: impl FnMut(&mut T) -> bool,
     ) -> MutexGuard<'a, T>;
 
-    /// Sleeps as long as `condition` holds, for `limit` at most; true when the time is over and it still holds.
+    /// Sleeps while `condition` holds, for `limit` at most. Returns true when the time is over and it still holds.
     fn wait_timeout_while_unpoisoned<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,

@@ -12,15 +12,15 @@ use bytes::Bytes;
 
 use crate::{Code, Error};
 
-/// What asks for no more than this may have the last of the budget; what asks for more leaves an eighth to it. Long
-/// requests that fill the budget thereby do not shut out short ones.
+/// Size in bytes up to which a request may use the last of the budget. Larger ones must leave an eighth of it, so that long
+/// requests that fill the budget do not shut out short ones.
 const SHORT: usize = 8 << 10;
 
-/// How many bytes clients may make the server hold, over all connections and protocols: bodies that are read, decoded
-/// requests, requests that wait, responses that are not yet sent.
+/// The bytes that clients may make the server hold, over all connections and protocols. They are bodies that are read, decoded
+/// requests, waiting requests, and responses that are not yet sent.
 ///
-/// What is new asks ([`MemoryReservation::try_grow`]) and is refused beyond the limit; what is in hand goes on and is
-/// only counted ([`MemoryReservation::grow`]), so that a full server finishes its work instead of failing it.
+/// New work asks ([`MemoryReservation::try_grow`]) and is refused beyond the limit. Work in progress continues and is only
+/// counted ([`MemoryReservation::grow`]), so that a full server finishes its work instead of failing it.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit: AtomicUsize,
@@ -29,43 +29,43 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes.
+    /// Makes a budget of `limit` bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         let [limit, used, refused] = [limit, 0, 0].map(AtomicUsize::new);
         Arc::new(Self { limit, used, refused })
     }
 
-    /// A budget that never refuses.
+    /// Makes a budget that never refuses.
     pub fn unlimited() -> Arc<Self> {
         Self::new(usize::MAX)
     }
 
-    /// Bytes that may be in use.
+    /// Returns the bytes that may be in use.
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes how many bytes may be in use, from the next ones on.
+    /// Changes the bytes that may be in use, from the next reservation on.
     pub fn set_limit(&self, limit: usize) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// How often bytes were refused since the start.
+    /// Returns the number of refusals since the start.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether more is in use than the limit allows: work in hand may grow beyond it.
+    /// Returns whether more is in use than the limit allows: work in progress may grow beyond it.
     pub fn is_exceeded(&self) -> bool {
         self.used() > self.limit()
     }
 
-    /// A reservation of no bytes, which grows with what it stands for.
+    /// Makes an empty reservation.
     pub fn reservation(self: &Arc<Self>) -> MemoryReservation {
         MemoryReservation { budget: Some(self.clone()), bytes: 0 }
     }
@@ -83,7 +83,7 @@ impl MemoryBudget {
     }
 }
 
-/// Bytes of a [`MemoryBudget`] that one request or response holds; returned when it is dropped.
+/// The bytes of a [`MemoryBudget`] that a request or response holds; returned when it is dropped.
 ///
 /// The default one belongs to no budget and holds nothing.
 #[derive(Default)]
@@ -93,17 +93,17 @@ pub struct MemoryReservation {
 }
 
 impl MemoryReservation {
-    /// A reservation of no bytes of the same budget.
+    /// Makes an empty reservation of the same budget.
     pub fn sibling(&self) -> Self {
         Self { budget: self.budget.clone(), bytes: 0 }
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes `bytes` more, unless the budget does not have them; nothing changes then.
+    /// Takes `bytes` more. If the budget does not have them, it changes nothing.
     pub fn try_grow(&mut self, bytes: usize) -> Result<(), OverBudget> {
         if let Some(budget) = &self.budget {
             budget.take(bytes)?;
@@ -112,7 +112,7 @@ impl MemoryReservation {
         Ok(())
     }
 
-    /// Takes `bytes` more whether the budget has them or not: for what is in hand.
+    /// Takes `bytes` more whether the budget has them or not: for work in progress.
     pub fn grow(&mut self, bytes: usize) {
         if let Some(budget) = &self.budget {
             // A sum that wraps would need more bytes than there are addresses.
@@ -121,14 +121,14 @@ impl MemoryReservation {
         }
     }
 
-    /// A reservation of `bytes` of the same budget, for work in hand that goes on beside this.
+    /// Makes a reservation of `bytes` of the same budget, for further work in progress.
     pub fn beside(&self, bytes: usize) -> Self {
         let mut beside = Self { budget: self.budget.clone(), bytes: 0 };
         beside.grow(bytes);
         beside
     }
 
-    /// Returns all bytes but `bytes`; does nothing where fewer are held.
+    /// Returns all bytes but `bytes`; does nothing if it holds fewer.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);
         if let Some(budget) = &self.budget {
@@ -137,12 +137,12 @@ impl MemoryReservation {
         self.bytes -= surplus;
     }
 
-    /// Returns `bytes`, which hold this reservation until the last part of them is dropped.
+    /// Returns `bytes` with this reservation attached, until the last part of them is dropped.
     pub fn attach(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Counted { bytes, _memory: self })
+        Bytes::from_owner(CountedBytes { bytes, _memory: self })
     }
 
-    /// Adds what `other` holds of the same budget to this one.
+    /// Moves the bytes of `other`, of the same budget, to this reservation.
     pub fn merge(&mut self, mut other: MemoryReservation) {
         if self.budget.is_none() {
             std::mem::swap(self, &mut other);
@@ -152,12 +152,12 @@ impl MemoryReservation {
 }
 
 /// Bytes with the reservation that counts them.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     _memory: MemoryReservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -175,14 +175,14 @@ impl fmt::Debug for MemoryReservation {
     }
 }
 
-/// The budget does not have the bytes that were asked for.
+/// The error of a budget without the requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the requests and responses in the server take all of the {limit} bytes that they may; try again later, or allow \
      more with --memory-budget"
 )]
 pub struct OverBudget {
-    /// Bytes the budget has in all.
+    /// Bytes of the whole budget.
     pub limit: usize,
 }
 

@@ -17,7 +17,7 @@
 macro_rules! names {
     ($(#[$doc:meta])* $vis:vis $type:ident::$name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
         impl $type {
-            /// Every one there is, in the order of its declaration.
+            /// All variants, in the order of their declaration.
             $vis const ALL: [Self; [$($text),*].len()] = [$(Self::$variant),*];
 
             /// Returns its name.

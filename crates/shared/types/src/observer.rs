@@ -1,4 +1,4 @@
-//! Observers of requests: told when a request starts, when it ends, and of the requests that it causes.
+//! Observers of requests: they learn of the start and the end of a request, and of the requests that it causes.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::{InferRequest, Origin, Timeline};
 
-/// The start of a request: its model has it from now on, or refuses it.
+/// The start of a request: its model has received or refused it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestStart<'a> {
     /// The request with its model, its id and its tensors.
@@ -29,49 +29,49 @@ pub enum Cause {
 /// Observes one request. It travels in the [`RequestContext`](crate::RequestContext), and its methods run on the
 /// threads that work on the request: they must be short.
 pub trait Observer: fmt::Debug + Send + Sync {
-    /// Records the start. A request that no model is found for has none.
+    /// Records the start. A request without a model has none.
     fn start(&self, _: &RequestStart<'_>) {}
 
     /// Records the end, exactly once: the last response is counted and about to be sent, or the request was refused.
     fn finish(&self, timeline: &Timeline);
 
-    /// Records that the front end has handed the last byte of the answer to its connection. Only requests of clients
-    /// are sent an answer.
+    /// Records that the front end has given the last byte of the answer to its connection. Only requests of clients have an
+    /// answer that is sent.
     fn sent(&self, _: Instant) {}
 
-    /// Makes the observer of a request to `model` that this one causes. The parent's id is the one that this observer
-    /// was told at its start. `None` leaves that request without an observer.
+    /// Makes the observer of a request to `model` that this one causes. The parent's id is the one from this observer's start.
+    /// `None` leaves that request without an observer.
     fn child(self: Arc<Self>, model: &str, cause: Cause) -> Option<Arc<dyn Observer>>;
 }
 
-/// The observers of one request. None, which is the rule, and one take no memory beside this.
+/// The observers of a request. Zero (the usual case) or one need no heap memory for the list.
 #[derive(Clone, Debug, Default)]
 pub struct Observers(SmallVec<[Arc<dyn Observer>; 1]>);
 
 impl Observers {
-    /// Adds one.
+    /// Adds an observer.
     pub fn add(&mut self, observer: Arc<dyn Observer>) {
         self.0.push(observer);
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Tells all of the start.
+    /// Reports the start to all.
     pub fn start(&self, start: &RequestStart<'_>) {
         self.0.iter().for_each(|observer| observer.start(start));
     }
 
-    /// Tells all of the end. Later calls tell nobody.
+    /// Reports the end to all. Only the first call has an effect.
     pub fn finish(&mut self, timeline: &Timeline) {
         if !self.is_empty() {
             self.0.drain(..).for_each(|observer| observer.finish(timeline));
         }
     }
 
-    /// Tells all that the answer is sent.
+    /// Reports to all that the answer is sent.
     pub fn sent(&self, at: Instant) {
         self.0.iter().for_each(|observer| observer.sent(at));
     }

@@ -1,4 +1,4 @@
-//! Who sent a request.
+//! The senders of requests.
 
 use std::{
     sync::{
@@ -20,14 +20,14 @@ pub enum Protocol {
     Grpc,
 }
 
-/// Who sent a request, and so who waits for its answer.
+/// The sender of a request, which waits for its answer.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// A client of the server.
     Client(Protocol),
     /// Another model, which waits for the answer and does nothing else meanwhile.
     Model,
-    /// An ensemble, whose step the request is. Whoever counts the request adds its compute times here.
+    /// An ensemble; the request is a step of it. The code that counts the request adds its compute times here.
     Step(Arc<StepTimes>),
 }
 
@@ -38,7 +38,7 @@ impl Default for Origin {
 }
 
 impl Origin {
-    /// Whether a model waits for the answer, be it through an ensemble.
+    /// Returns whether a model waits for the answer, even through an ensemble.
     pub fn is_from_model(&self) -> bool {
         match self {
             Self::Client(_) => false,
@@ -47,7 +47,7 @@ impl Origin {
         }
     }
 
-    /// Where the compute times of a step are added up.
+    /// Returns the sums of the compute times, for a step.
     pub fn step_times(&self) -> Option<&StepTimes> {
         match self {
             Self::Step(times) => Some(times),
@@ -56,7 +56,7 @@ impl Origin {
     }
 }
 
-/// How long the steps of one ensemble request computed, added up: what is counted for the ensemble.
+/// Total compute times of the steps of an ensemble request: the counts of the ensemble.
 #[derive(Debug, Default)]
 pub struct StepTimes {
     /// A model waits for the ensemble's answer.
@@ -67,12 +67,12 @@ pub struct StepTimes {
 }
 
 impl StepTimes {
-    /// For the steps of an ensemble request of this origin.
+    /// Makes empty sums for an ensemble request of this origin.
     pub fn new(ensemble: &Origin) -> Self {
         Self { is_from_model: ensemble.is_from_model(), ..Self::default() }
     }
 
-    /// Adds one step. Call it before the step's answer is sent: the ensemble is counted right after.
+    /// Adds a step. Call it before sending the step's answer: the ensemble is counted right after.
     pub fn add(&self, input: Duration, infer: Duration, output: Duration) {
         let add = |sum: &AtomicU64, time: Duration| {
             sum.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl StepTimes {
         add(&self.output_ns, output);
     }
 
-    /// Input, computation and output so far.
+    /// Returns the sums of input, computation and output so far.
     pub fn sums(&self) -> [Duration; 3] {
         [&self.input_ns, &self.infer_ns, &self.output_ns]
             .map(|sum| Duration::from_nanos(sum.load(Ordering::Relaxed)))

@@ -4,13 +4,12 @@ use std::fmt;
 
 use crate::{Buffer, Memory, Result};
 
-/// Gives memory for the outputs of one request, and takes their data.
+/// Provides memory for the outputs of a request, and takes their data.
 ///
-/// It is asked twice per output of a response: by a model that can write into memory of others, before it computes
-/// ([`OutputAllocator::allocate`]), and for every output when the response is complete ([`OutputAllocator::place`]).
+/// It is asked twice per output of a response. A model that can write into memory of others asks before it computes
+/// ([`OutputAllocator::allocate`]). When the response is complete, each output is placed ([`OutputAllocator::place`]).
 pub trait OutputAllocator: fmt::Debug + Send + Sync {
-    /// Returns memory of `byte_size` bytes that a model writes `output` into; `None` when the model uses memory of its
-    /// own. The model would like it in `preferred`.
+    /// Returns memory of `byte_size` bytes for `output`, preferably in `preferred`. `None` makes the model use memory of its own.
     ///
     /// # Errors
     /// There is no memory for this output. The request fails with this error.
@@ -24,8 +23,8 @@ pub trait OutputAllocator: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Puts the complete `data` of `output` where the sender wants it, unless it lies there. Returns the data that the
-    /// response then has.
+    /// Moves the complete `data` of `output` to the sender's memory, unless it is there already. Returns the data for the
+    /// response.
     ///
     /// # Errors
     /// The data does not fit there, or cannot be copied.
@@ -34,7 +33,7 @@ pub trait OutputAllocator: fmt::Debug + Send + Sync {
 
 /// Memory for one output that nobody else uses until the output is complete.
 pub trait OutputMemory: Send {
-    /// Lends the bytes, to be written.
+    /// Returns the bytes, for writing.
     fn as_mut_slice(&mut self) -> &mut [u8];
 
     /// Returns the written bytes as the data of the output.

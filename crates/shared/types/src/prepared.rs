@@ -4,10 +4,9 @@ use std::ops::Deref;
 
 use crate::{CorrelationId, InferRequest, Tensor};
 
-/// A request that was checked against its model's configuration, with what follows from the check.
+/// A request that was checked against its model's configuration, with the results of the check.
 ///
-/// Only the engine's check makes one; code that receives one need not check names, types, shapes and sizes
-/// again.
+/// Only the engine's check makes one. Code that receives one need not check names, types, shapes and sizes again.
 #[derive(Clone, Debug)]
 pub struct PreparedRequest {
     request: InferRequest,
@@ -15,40 +14,40 @@ pub struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// For the engine's check, and for tests that stand in for it: nobody else may call this.
+    /// Makes it without a check. Only the engine's check may call this, and tests in its place.
     ///
-    /// `batch_size`: the first dimension of every input when the model batches, else 1.
+    /// `batch_size` is the first dimension of every input when the model batches, else 1.
     #[doc(hidden)]
     pub fn assume_checked(request: InferRequest, batch_size: u32) -> Self {
         Self { request, batch_size }
     }
 
-    /// Items in this request: the first dimension of every input when the model batches, else 1.
+    /// Returns the items in this request: the first dimension of every input when the model batches, else 1.
     pub fn batch_size(&self) -> u32 {
         self.batch_size
     }
 
-    /// What the client asked for.
+    /// Returns the client's request.
     pub fn request(&self) -> &InferRequest {
         &self.request
     }
 
-    /// What the client asked for, no longer known to fit.
+    /// Returns the client's request, which no longer counts as checked.
     pub fn into_request(self) -> InferRequest {
         self.request
     }
 
-    /// Adds inputs that are not the client's: what a scheduler tells the model of a sequence.
+    /// Adds inputs that are not the client's: a scheduler uses them to describe a sequence to the model.
     pub fn add_inputs(&mut self, inputs: impl IntoIterator<Item = Tensor>) {
         self.request.inputs.extend(inputs);
     }
 
-    /// Removes the inputs behind the first `count`: those that were added.
+    /// Removes the added inputs, which are those behind the first `count`.
     pub fn truncate_inputs(&mut self, count: usize) {
         self.request.inputs.truncate(count);
     }
 
-    /// Makes it another step of its sequence, which begins or ends with it or does not.
+    /// Makes it another step of its sequence, with these start and end flags.
     pub fn set_sequence_flags(&mut self, is_start: bool, is_end: bool) {
         self.request.sequence_start = is_start;
         self.request.sequence_end = is_end;
@@ -59,7 +58,7 @@ impl PreparedRequest {
         self.request.correlation_id = id;
     }
 
-    /// Puts a tensor in the place of the input of its name, if there is one: for those that add inputs, and know its type.
+    /// Replaces the input with the name of `tensor`, if there is one. The caller has added that input and knows its type.
     pub fn replace_input(&mut self, tensor: &Tensor) {
         let of_name = self.request.inputs.iter_mut().find(|input| input.name == tensor.name);
         if let Some(input) = of_name {
@@ -67,14 +66,14 @@ impl PreparedRequest {
         }
     }
 
-    /// What stands beside this request in a batch and for no request: one of the same model and batch size, with these
-    /// inputs, for which whoever makes it answers, and nothing else of it.
+    /// Makes a request that fills a place in a batch and has no client. It has the same model and batch size, and these inputs,
+    /// which the caller guarantees; all else is empty.
     pub fn stand_in(&self, inputs: Vec<Tensor>) -> Self {
         let request = InferRequest { inputs, ..InferRequest::new(self.request.model_name.clone()) };
         Self { request, batch_size: self.batch_size }
     }
 
-    /// Takes the inputs out: for code that keeps the rest of a request after its inputs were moved elsewhere.
+    /// Takes the inputs out, for code that keeps the rest of a request after its inputs were moved elsewhere.
     pub fn take_inputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.request.inputs)
     }

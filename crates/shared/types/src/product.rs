@@ -1,4 +1,4 @@
-//! What the server calls itself.
+//! The names and versions of the server.
 
 /// The name of the program.
 pub const NAME: &str = "galatea";
@@ -6,12 +6,12 @@ pub const NAME: &str = "galatea";
 /// The version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Name and version of the program in one, for people and logs of others.
+/// Name and version of the program, for people and logs.
 pub const NAME_AND_VERSION: &str = concat!("galatea ", env!("CARGO_PKG_VERSION"));
 
-/// The same in the form of the `Server:` header of HTTP.
+/// Name and version in the form of the `Server:` header of HTTP.
 pub const NAME_SLASH_VERSION: &str = concat!("galatea/", env!("CARGO_PKG_VERSION"));
 
-/// The Triton version whose contract the server keeps, as its metadata reports it: clients and scripts decide by it
-/// what they may ask for.
+/// The Triton version that the server is compatible with, as its metadata reports it. Clients and scripts use it to decide what
+/// they may ask for.
 pub const CONTRACT_VERSION: &str = "2.74.0";

@@ -1,21 +1,21 @@
-//! A refusal as a return value: the caller that submits a request learns at once that nothing will be executed.
+//! A refusal as a return value: the caller learns at once that its request will not be executed.
 
 use crate::{Error, Responder};
 
-/// A request that was refused before anything was executed for it, and the responder it came with, unused.
+/// A request that was refused before anything was executed for it, with its unused responder.
 ///
-/// A refusal is reported here and only here: nothing was sent through the responder.
+/// Only this value reports a refusal: nothing was sent through the responder.
 #[derive(Debug)]
 #[must_use = "nobody has answered the request yet"]
 pub struct Refused {
-    /// Why.
+    /// The reason.
     pub error: Error,
-    /// Where an answer would have gone.
+    /// The responder for an answer.
     pub responder: Responder,
 }
 
 impl Refused {
-    /// A refusal for the reason `error`.
+    /// Makes a refusal for the reason `error`.
     pub fn new(error: Error, responder: Responder) -> Self {
         Self { error, responder }
     }
@@ -25,7 +25,7 @@ impl Refused {
         self.responder.finish(Err(self.error));
     }
 
-    /// The error alone. Nothing goes through the responder: for callers that report the error by other means.
+    /// Returns the error alone, for callers that report it by other means. Nothing goes through the responder.
     pub fn into_error(self) -> Error {
         self.responder.discard();
         self.error

@@ -6,8 +6,8 @@ use crate::{Buffer, Error, OutputAllocator, Result};
 
 /// A registered region. Offsets and sizes are in bytes, as a client gave them.
 ///
-/// Clients may change its bytes and its length at any time. An implementation therefore lends none of it: what is read
-/// is a copy, and a length that was checked is checked again by what copies.
+/// Clients may change its bytes and its length at any time. So an implementation lends none of it: reads return a copy, and
+/// copying checks the length again.
 pub trait Region: fmt::Debug + Send + Sync {
     /// Checks that the `byte_size` bytes from `offset` on are part of the region.
     ///
@@ -18,13 +18,13 @@ pub trait Region: fmt::Debug + Send + Sync {
     /// Returns a copy of the `byte_size` bytes from `offset` on, which were checked.
     ///
     /// # Errors
-    /// The client has cut the memory, or the server has no room for the copy.
+    /// The client has shortened the memory, or the server has no room for the copy.
     fn read(&self, offset: u64, byte_size: u64) -> Result<Buffer>;
 
-    /// Writes `data` to the region from `offset` on, where there is room as was checked.
+    /// Writes `data` to the region from `offset` on; the room was checked.
     ///
     /// # Errors
-    /// The client has cut the memory, or `data` cannot be copied there.
+    /// The client has shortened the memory, or `data` cannot be copied there.
     fn write(&self, offset: u64, data: &Buffer) -> Result<()>;
 }
 
@@ -37,7 +37,7 @@ pub trait Regions: Send + Sync {
     fn find(&self, name: &str) -> Result<Arc<dyn Region>>;
 }
 
-/// A part of a region that a tensor lies in.
+/// The part of a region that holds a tensor.
 #[derive(Clone, Debug)]
 pub struct RegionSpan {
     region: Arc<dyn Region>,
@@ -49,7 +49,7 @@ impl RegionSpan {
     /// Makes the span of the `byte_size` bytes from `offset` on.
     ///
     /// # Errors
-    /// Those of [`Region::check`].
+    /// The errors of [`Region::check`].
     pub fn new(region: Arc<dyn Region>, offset: u64, byte_size: u64) -> Result<Self> {
         region.check(offset, byte_size)?;
         Ok(Self { region, offset, byte_size })
@@ -58,15 +58,15 @@ impl RegionSpan {
     /// Returns a copy of its bytes.
     ///
     /// # Errors
-    /// Those of [`Region::read`].
+    /// The errors of [`Region::read`].
     pub fn read(&self) -> Result<Buffer> {
         self.region.read(self.offset, self.byte_size)
     }
 }
 
-/// A span takes one output. Its memory is never lent: a model writes elsewhere, and the result is copied to the span.
+/// Takes one output. The memory of a span is never lent: a model writes elsewhere, and the result is copied to the span.
 impl OutputAllocator for RegionSpan {
-    /// Writes `data` to the start of the span. The response has nothing of it.
+    /// Writes `data` to the start of the span. The response has no copy of it.
     fn place(&self, output: &str, data: &Buffer) -> Result<Buffer> {
         let (needed, available) = (data.len(), self.byte_size);
         if needed as u64 > available {

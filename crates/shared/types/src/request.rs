@@ -1,10 +1,10 @@
-//! What a client asks for, independent of how it said so.
+//! A client's request, independent of its protocol.
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{Error, OutputAllocator, Result, Tensor};
 
-/// A request parameter value. Which of these a front end can carry differs; none loses precision.
+/// A request parameter value. Front ends support different ones; none loses precision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParameterValue {
     /// True or false.
@@ -19,18 +19,18 @@ pub enum ParameterValue {
     String(String),
 }
 
-/// Named parameters in the order they came. A handful at most, so a list beats a map.
+/// Named parameters in the order of their arrival. There are few, so a list beats a map.
 pub type Parameters = Vec<(String, ParameterValue)>;
 
-/// Names of parameters that mean something to the server.
+/// Names of parameters with a meaning for the server.
 pub const RESERVED_PARAMETERS: [&str; 6] =
     ["sequence_id", "sequence_start", "sequence_end", "priority", "timeout", "binary_data_output"];
 
-/// Which sequence a request belongs to, if any.
+/// The sequence of a request, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CorrelationId {
     #[default]
-    /// It belongs to none.
+    /// The request belongs to no sequence.
     None,
     /// A sequence known by a number; 0 is none on the wire.
     Number(u64),
@@ -42,7 +42,7 @@ impl CorrelationId {
     /// Longest text, in bytes.
     const MAX_TEXT: usize = 128;
 
-    /// A sequence as a client names it by a text; the empty text is none.
+    /// Makes the sequence that a client names by a text; the empty text means none.
     pub fn from_text(text: &str) -> Result<Self> {
         match text.len() {
             0 => Ok(Self::None),
@@ -65,37 +65,37 @@ impl std::fmt::Display for CorrelationId {
     }
 }
 
-/// One inference request, independent of how it arrived.
+/// An inference request, independent of its protocol.
 #[derive(Clone, Debug)]
 pub struct InferRequest {
     /// The model that is asked.
     pub model_name: Arc<str>,
-    /// `None` asks for the highest version that is available.
+    /// The version; `None` asks for the highest version that is available.
     pub model_version: Option<i64>,
-    /// Given by the client, echoed in the response; empty when absent.
+    /// The client's id, which the response repeats; empty when absent.
     pub id: String,
-    /// In the order they came.
+    /// The inputs in the order of their arrival.
     pub inputs: Vec<Tensor>,
     /// Names of the outputs, as the configuration has them. Empty asks for every output of the model.
     pub outputs: Vec<Arc<str>>,
-    /// Gives memory for the outputs; `None` has them in memory of the server.
+    /// Provides memory for the outputs; `None` uses memory of the server.
     pub output_allocator: Option<Arc<dyn OutputAllocator>>,
-    /// Those that mean something to the model alone.
+    /// Parameters for the model alone.
     pub parameters: Parameters,
-    /// Its sequence.
+    /// The sequence of the request.
     pub correlation_id: CorrelationId,
-    /// It is the first of its sequence.
+    /// The request is the first of its sequence.
     pub sequence_start: bool,
-    /// It is the last of its sequence.
+    /// The request is the last of its sequence.
     pub sequence_end: bool,
-    /// 0 asks for the model's default level.
+    /// The priority level; 0 asks for the model's default level.
     pub priority: u64,
-    /// How long it may wait in a queue, where the configuration lets it say so.
+    /// The longest wait in a queue, if the configuration lets requests set it.
     pub timeout: Option<Duration>,
 }
 
 impl InferRequest {
-    /// A request without inputs, for every output of the highest version.
+    /// Makes a request without inputs, for every output of the highest version.
     pub fn new(model_name: impl Into<Arc<str>>) -> Self {
         Self {
             model_name: model_name.into(),
@@ -113,8 +113,8 @@ impl InferRequest {
         }
     }
 
-    /// The request to `model_name` that this one causes, such as a step of an ensemble: it differs in its
-    /// tensors only. Of the time-out it gets what `elapsed`, since receipt, has left.
+    /// Makes the request to `model_name` that this one causes, such as a step of an ensemble: only its tensors differ. Its
+    /// time-out is what `elapsed`, since receipt, has left.
     pub fn derive(
         &self,
         model_name: Arc<str>,
@@ -138,29 +138,29 @@ impl InferRequest {
         }
     }
 
-    /// The prefix Triton puts before messages about one request.
+    /// Returns the prefix that Triton puts before messages about a request.
     pub fn message_prefix(&self) -> String {
         let id = if self.id.is_empty() { "<id_unknown>" } else { &self.id };
         format!("[request id: {id}] ")
     }
 
-    /// Whether the client wants this output: it named it, or it named none.
+    /// Returns whether the client wants this output: it named it, or it named none.
     pub fn wants_output(&self, name: &str) -> bool {
         self.outputs.is_empty() || self.outputs.iter().any(|output| **output == *name)
     }
 
-    /// Bytes of all inputs together.
+    /// Returns the bytes of all inputs together.
     pub fn input_bytes(&self) -> usize {
         self.inputs.iter().map(|input| input.data.len()).sum()
     }
 
-    /// The input of this name.
+    /// Returns the input of this name.
     pub fn input(&self, name: &str) -> Option<&Tensor> {
         self.inputs.iter().find(|t| &*t.name == name)
     }
 }
 
-/// Its receiver must see that the time is over, and 0 would be no time-out at all.
+/// Returns the remaining time, at least 1 us: the receiver must see that the time is over, and 0 would mean no time-out.
 fn time_left(timeout: Duration, spent: Duration) -> Duration {
     match timeout.is_zero() {
         true => timeout,

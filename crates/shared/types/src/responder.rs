@@ -1,4 +1,4 @@
-//! Where the responses to a request go, whichever caller waits for them.
+//! The way of responses to their caller, of any kind.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use tokio::sync::oneshot;
 
 use crate::{Error, InferResponse, Result};
 
-/// One of the responses to a request.
+/// A response to a request.
 #[derive(Debug)]
 pub struct Response {
-    /// `None` where only the end is reported.
+    /// The result; `None` when only the end is reported.
     pub result: Option<Result<InferResponse>>,
     /// Nothing follows.
     pub is_final: bool,
 }
 
-/// Takes responses on the thread that made them: how ensembles and calls between models go on without
-/// another hand-over. What it does must be short, and must not wait for the model that answers.
+/// Takes responses on the thread that made them: ensembles and calls between models continue without another hand-over. Its work
+/// must be short, and must not wait for the model that answers.
 pub trait ResponseSink: Send {
-    /// Called once per response; nothing follows one that is final.
+    /// Receives a response. Nothing follows a final one.
     fn respond(&mut self, response: Response);
 
-    /// Whether nobody wants the responses any more.
+    /// Returns whether nobody wants the responses any more.
     fn is_closed(&self) -> bool {
         false
     }
@@ -32,8 +32,8 @@ enum Sink {
     Call(Box<dyn ResponseSink>),
 }
 
-/// Sends the responses to one request to its caller. Dropped before the last one, it sends an internal
-/// error, so that no request can get lost.
+/// Sends the responses to a request to its caller. If it is dropped before the last one, it sends an internal error, so that no
+/// request can get lost.
 pub struct Responder(Option<Sink>);
 
 impl fmt::Debug for Responder {
@@ -43,29 +43,29 @@ impl fmt::Debug for Responder {
 }
 
 impl Responder {
-    /// For exactly one answer.
+    /// Makes a responder for exactly one answer.
     pub fn unary() -> (Self, oneshot::Receiver<Result<InferResponse>>) {
         let (tx, rx) = oneshot::channel();
         (Self(Some(Sink::Unary(tx))), rx)
     }
 
-    /// For any number of answers, each given to `sink` at once.
+    /// Makes a responder for any number of answers, each given to `sink` at once.
     pub fn calling(sink: impl ResponseSink + 'static) -> Self {
         Self(Some(Sink::Call(Box::new(sink))))
     }
 
-    /// In place of a responder that was taken elsewhere: it sends nothing.
+    /// Makes a responder that sends nothing, in place of one that was taken elsewhere.
     pub fn spent() -> Self {
         Self(None)
     }
 
-    /// The last answer.
+    /// Sends the last answer.
     pub fn finish(mut self, result: Result<InferResponse>) {
         self.send_last(Some(result));
     }
 
-    /// A response that others follow. On a unary responder it is the last one; `false` means it cannot
-    /// take more.
+    /// Sends a response that others follow. On a unary responder it is the last one. Returns `false` when the responder can take
+    /// no more.
     pub fn send(&mut self, result: Result<InferResponse>) -> bool {
         let result = result.map_err(Error::shortened);
         let response = |result| Response { result: Some(result), is_final: false };
@@ -88,12 +88,12 @@ impl Responder {
         }
     }
 
-    /// Drops the channel to the caller without sending anything: for a request that is answered by other means.
+    /// Drops the channel to the caller without sending anything: the request is answered by other means.
     pub fn discard(mut self) {
         self.0 = None;
     }
 
-    /// Whether nobody listens any more.
+    /// Returns whether nobody listens any more.
     pub fn is_closed(&self) -> bool {
         match &self.0 {
             Some(Sink::Unary(tx)) => tx.is_closed(),
@@ -104,7 +104,7 @@ impl Responder {
 
     fn send_last(&mut self, result: Option<Result<InferResponse>>) {
         let result = result.map(|result| result.map_err(Error::shortened));
-        // A receiver that is gone has no use for the answer: nothing to do about a failed send.
+        // A receiver that is gone needs no answer, so a failed send is ignored.
         match self.0.take() {
             Some(Sink::Unary(tx)) => {
                 let _ = tx.send(result.unwrap_or_else(|| Err(Error::unanswered())));

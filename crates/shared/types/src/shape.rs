@@ -11,27 +11,27 @@ use crate::DataType;
 pub struct Shape(SmallVec<[i64; 6]>);
 
 impl Shape {
-    /// No dimensions: one element.
+    /// Makes a shape without dimensions, for one element.
     pub fn scalar() -> Self {
         Self(SmallVec::new())
     }
 
-    /// Number of elements; 1 for a scalar. `None` when a dimension is negative or the product overflows.
+    /// Returns the number of elements; 1 for a scalar. `None` when a dimension is negative or the product overflows.
     pub fn element_count(&self) -> Option<usize> {
         self.0.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
     }
 
-    /// Bytes a tensor of this shape takes; `None` for variable-sized elements, unknown dimensions, overflow.
+    /// Returns the bytes of a tensor of this shape; `None` for variable-sized elements, unknown dimensions, overflow.
     pub fn byte_size(&self, data_type: DataType) -> Option<usize> {
         self.element_count()?.checked_mul(data_type.byte_size()?)
     }
 
-    /// Whether a dimension is left open.
+    /// Returns whether a dimension is open (-1).
     pub fn is_variable(&self) -> bool {
         self.0.iter().any(|&d| d < 0)
     }
 
-    /// Whether `concrete` fits this specification: same rank, equal wherever this one is not -1.
+    /// Returns whether `concrete` fits this specification: same rank, equal wherever this one is not -1.
     pub fn admits(&self, concrete: &[i64]) -> bool {
         self.0.len() == concrete.len()
             && self
@@ -41,7 +41,7 @@ impl Shape {
                 .all(|(&spec, &d)| if spec < 0 { d >= 0 } else { spec == d })
     }
 
-    /// This shape with `dim` put before it.
+    /// Returns this shape with `dim` before it.
     pub fn with_leading(&self, dim: i64) -> Self {
         let mut dims = SmallVec::with_capacity(self.0.len() + 1);
         dims.push(dim);
@@ -54,7 +54,7 @@ impl Shape {
         self.0.push(dim);
     }
 
-    /// The dimensions, to be changed.
+    /// Returns the dimensions, for changes.
     pub fn dims_mut(&mut self) -> &mut [i64] {
         &mut self.0
     }
@@ -92,7 +92,7 @@ impl FromIterator<i64> for Shape {
     }
 }
 
-/// `[1,16]`, the form every message uses.
+/// Formats as `[1,16]`, the form of every message.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;

@@ -1,4 +1,4 @@
-//! How the program asks long work to end early: a build, a download, a compilation.
+//! Requests to end long work early: a build, a download, a compilation.
 
 use std::{
     collections::BTreeMap,
@@ -14,8 +14,7 @@ use crate::{CondvarExt, Error, LockExt, Result};
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A request to end long work, shared by the code that makes the request and the work that obeys it. A request cannot be
-/// taken back.
+/// A request to end long work. The code that requests it and the work that ends share it. A request cannot be withdrawn.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<State>);
 
@@ -69,8 +68,8 @@ impl Stop {
         self.is_requested()
     }
 
-    /// Runs `act` when the request comes, at once if it has come already, unless the guard is dropped before. `act` may
-    /// not use this value. When the guard is gone, `act` has run or never will.
+    /// Runs `act` when the request comes (at once if it has come), unless the guard is dropped first. `act` may not use this
+    /// value. After the guard is gone, `act` has run or never will.
     pub fn on_request(&self, act: impl FnOnce() + Send + 'static) -> StopGuard {
         let mut acts = self.0.acts.lock_unpoisoned();
         let number = acts.next;
@@ -91,7 +90,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// Keeps what [`Stop::on_request`] has registered.
+/// Keeps the registration of [`Stop::on_request`].
 #[derive(Debug)]
 pub struct StopGuard {
     stop: Stop,

@@ -1,10 +1,10 @@
 //! "Did you mean": the nearest known names to an unknown one, for options, commands and fields of a configuration.
 
-/// Longest name worth comparing: the comparison takes time in the square of it.
+/// Longest name to compare, in bytes: the time grows with the square of the length.
 const LONGEST: usize = 64;
 
-/// The closest of the names, all at the same distance, in their order, at most three; none when nothing is near.
-/// Letters may be swapped, and case does not count.
+/// Returns the closest names, all at the same distance, in their order, at most three; none when no name is near. Letters may be
+/// swapped, and case does not count.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
@@ -12,7 +12,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     let name = name.to_ascii_lowercase();
     let length = name.chars().count();
     let limit = (length / 3).clamp(1, 3);
-    // Names whose lengths differ by more are further away.
+    // Names with a larger difference in length are further away.
     let may_be_near = |known: &&str| known.chars().count().abs_diff(length) <= limit;
     let distances: Vec<(usize, &str)> = known
         .into_iter()
@@ -25,7 +25,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
     distances.iter().filter(|&&(d, _)| d == best).map(|&(_, known)| known).take(3).collect()
 }
 
-/// Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; any number above `limit` where it takes more.
+/// Returns the edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; a number above `limit` if there are more.
 fn distance(a: &str, b: &str, limit: usize) -> usize {
     let a = a.chars().collect::<Vec<_>>();
     let b = b.chars().collect::<Vec<_>>();
@@ -42,7 +42,7 @@ fn distance(a: &str, b: &str, limit: usize) -> usize {
             }
             current[j + 1] = best;
         }
-        // What follows can only be further away: it comes from these two rows.
+        // Later rows can only be further away: they come from these two rows.
         let is_far = |row: &[usize]| row.iter().all(|&distance| distance > limit);
         if is_far(&previous) && is_far(&current) {
             return limit.saturating_add(1);

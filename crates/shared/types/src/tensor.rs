@@ -10,18 +10,18 @@ use crate::{Buffer, DataType, Error, NotInHostMemory, Result, Shape};
 /// for [`DataType::Bytes`] each element is a `u32` length followed by its bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// As the configuration has it.
+    /// The name in the configuration.
     pub name: Arc<str>,
-    /// Of every element.
+    /// The type of every element.
     pub data_type: DataType,
-    /// Outermost dimension first, the batch dimension included; nothing is left open.
+    /// The dimensions, outermost first, with the batch dimension; none has an open size.
     pub shape: Shape,
     /// The elements.
     pub data: Buffer,
 }
 
 impl Tensor {
-    /// A tensor over `data`, which is not checked here.
+    /// Makes a tensor over `data`, which is not checked here.
     pub fn new(
         name: impl Into<Arc<str>>,
         data_type: DataType,
@@ -31,7 +31,7 @@ impl Tensor {
         Self { name: name.into(), data_type, shape: shape.into(), data: data.into() }
     }
 
-    /// The elements, to be read by the host.
+    /// Returns the elements, for reading by the host.
     ///
     /// # Errors
     /// `Unsupported`, with the tensor's name, when they lie in the memory of a device.
@@ -39,18 +39,18 @@ impl Tensor {
         self.data.host().map_err(|error| self.not_in_host_memory(error))
     }
 
-    /// As [`Tensor::host`], with the shared ownership of the bytes.
+    /// Returns the elements as [`Tensor::host`] does, with their shared ownership.
     ///
     /// # Errors
-    /// As [`Tensor::host`].
+    /// The errors of [`Tensor::host`].
     pub fn host_bytes(&self) -> Result<&Bytes> {
         self.data.host_bytes().map_err(|error| self.not_in_host_memory(error))
     }
 
-    /// The tensor with its elements in host memory: copied from a device, itself otherwise.
+    /// Returns the tensor with its elements in host memory: a copy from a device, otherwise itself.
     ///
     /// # Errors
-    /// Those of [`DeviceMemory::copy_to_host`](crate::DeviceMemory::copy_to_host).
+    /// The errors of [`DeviceMemory::copy_to_host`](crate::DeviceMemory::copy_to_host).
     pub fn on_host(&self) -> Result<Cow<'_, Self>> {
         match &self.data {
             Buffer::Host(_) => Ok(Cow::Borrowed(self)),

@@ -1,14 +1,13 @@
-//! When what happened to a request: the one record of its instants, from which all its durations follow.
+//! The instants of a request, from which all its durations follow.
 
 use std::time::{Duration, Instant};
 
-/// The instants of one request, in the order in which they come; those that are not there yet, or never will
-/// be, are `None`.
+/// The instants of a request, in their order. An instant that has not come yet, or never will, is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {
-    /// The front end had the head of the request: known where the request is observed.
+    /// The front end had the head of the request; known only if the request is observed.
     pub arrived: Option<Instant>,
-    /// The whole request was at hand: where the request duration starts.
+    /// The whole request was received: the request duration starts here.
     pub received: Instant,
     /// It entered its model's queue.
     pub queued: Option<Instant>,
@@ -18,12 +17,12 @@ pub struct Timeline {
     pub input_done: Option<Instant>,
     /// The model had computed, and its outputs began to be handed out.
     pub output_start: Option<Instant>,
-    /// Its last response was at hand, about to be sent.
+    /// Its last response was ready, about to be sent.
     pub end: Option<Instant>,
 }
 
 impl Timeline {
-    /// Of a request that was just received at `received`.
+    /// Makes the timeline of a request that was received at `received`.
     pub fn new(received: Instant) -> Self {
         Self {
             arrived: None,
@@ -36,37 +35,37 @@ impl Timeline {
         }
     }
 
-    /// From receipt to end.
+    /// Returns the time from receipt to end.
     pub fn total(&self) -> Duration {
         between(Some(self.received), self.end)
     }
 
-    /// Waiting in the queue.
+    /// Returns the time in the queue.
     pub fn queue(&self) -> Duration {
         between(self.queued, self.compute_start)
     }
 
-    /// Making the inputs ready; nothing where nobody said when they were.
+    /// Returns the time to prepare the inputs; zero if its end is unknown.
     pub fn compute_input(&self) -> Duration {
         between(self.compute_start, self.input_done)
     }
 
-    /// Computing: up to the end where nobody said when the outputs began.
+    /// Returns the time to compute; up to the end if the start of the outputs is unknown.
     pub fn compute_infer(&self) -> Duration {
         between(self.input_done.or(self.compute_start), self.output_start.or(self.end))
     }
 
-    /// Handing out the outputs; nothing where nobody said when they began.
+    /// Returns the time to return the outputs; zero if its start is unknown.
     pub fn compute_output(&self) -> Duration {
         between(self.output_start, self.end)
     }
 
-    /// All of computing, the inputs and outputs included.
+    /// Returns the whole time to compute, with inputs and outputs.
     pub fn compute(&self) -> Duration {
         between(self.compute_start, self.end)
     }
 
-    /// Takes the instants of the execution the request was part of, where it has none of its own.
+    /// Takes the instants of the request's execution for those that it lacks.
     pub fn complete_from(&mut self, execution: &Timeline) {
         self.compute_start = self.compute_start.or(execution.compute_start);
         self.input_done = self.input_done.or(execution.input_done);
@@ -75,7 +74,7 @@ impl Timeline {
     }
 }
 
-/// Nothing where one of them is missing or they come in the wrong order.
+/// Returns zero when an instant is missing or they are in the wrong order.
 fn between(from: Option<Instant>, to: Option<Instant>) -> Duration {
     match (from, to) {
         (Some(from), Some(to)) => to.saturating_duration_since(from),

@@ -1,14 +1,14 @@
-//! Which distributed trace a request belongs to, in the terms of W3C Trace Context.
+//! The span of a distributed trace that a request belongs to, in the terms of W3C Trace Context.
 
 use std::fmt;
 
-/// Length of a `traceparent` of the version that is written.
+/// Length of a `traceparent` of the version that this code writes.
 const LENGTH: usize = 55;
 
-/// Flags that this version of the standard knows: sampled, and that the trace id is random.
+/// The flags that this version of the standard knows: sampled, and a random trace id.
 const KNOWN_FLAGS: u8 = 0b11;
 
-/// One span of a trace, as the header `traceparent` names it.
+/// A span of a trace, as the header `traceparent` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: u128,
@@ -17,12 +17,12 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The header and the metadata that carry it.
+    /// The name of the header and the metadata with the trace context.
     pub const HEADER: &'static str = "traceparent";
 
-    /// The span that a header names. `None`: it is malformed, and counts as not sent, as the standard wants it.
+    /// Reads a header. `None` when it is malformed; the standard treats it as not sent.
     ///
-    /// Of a later version of the standard what this one knows is read.
+    /// From a later version of the standard it reads the parts that this version knows.
     pub fn parse(header: &[u8]) -> Option<Self> {
         let (known, rest) = header.split_at_checked(LENGTH)?;
         let version = number(known.get(..2)?)?;
@@ -39,30 +39,30 @@ impl TraceContext {
         is_valid.then_some(Self { trace_id, span_id, flags })
     }
 
-    /// A new span of the same trace, below this one.
+    /// Makes a new span of the same trace, below this one.
     pub fn child(&self) -> Self {
         Self { span_id: fastrand::u64(1..), ..*self }
     }
 
-    /// Names the trace.
+    /// Returns the id of the trace.
     pub fn trace_id(&self) -> u128 {
         self.trace_id
     }
 
-    /// Names the span within its trace.
+    /// Returns the id of the span within its trace.
     pub fn span_id(&self) -> u64 {
         self.span_id
     }
 }
 
-/// As the header has it.
+/// Formats it as the header.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
     }
 }
 
-/// Hexadecimal digits, small letters only.
+/// Reads hexadecimal digits, small letters only.
 fn number(digits: &[u8]) -> Option<u128> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

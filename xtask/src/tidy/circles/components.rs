@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Graph;
 
-/// Sets of two files or more in which each reaches each, by the sets of what a file reaches: the graphs are small.
+/// Returns sets of two or more files that all reach each other. The graphs are small, so each file's reach is computed.
 pub fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|file| (file.as_str(), reached_from(file, graph))).collect();

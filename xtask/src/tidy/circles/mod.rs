@@ -1,6 +1,5 @@
-//! Files of a crate do not use each other in a circle: to understand one of them a reader would have to read
-//! all. What the files of a folder take from its `mod.rs`, or from the root of the crate, does not count: that is the
-//! folder's own vocabulary.
+//! Files of a crate do not use each other in a circle: to understand one of them a reader would have to read all. Names from a
+//! folder's `mod.rs`, or from the root of the crate, do not count: those are the folder's own vocabulary.
 
 mod components;
 mod python;
@@ -10,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{SourceFile, Workspace};
 
-/// Which files a file takes names from.
+/// Files by the file that takes names from them.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 pub fn faults(workspace: &Workspace) -> Vec<String> {
@@ -20,7 +19,7 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
     circles(workspace).into_iter().map(named).collect()
 }
 
-/// All circles, each sorted by path.
+/// Returns all circles, each sorted by path.
 fn circles(workspace: &Workspace) -> Vec<Vec<String>> {
     let mut crates: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
     for file in workspace.rust().filter(|file| file.is_in_src()) {

@@ -1,4 +1,4 @@
-//! Which files of a Python package import which.
+//! Imports between the files of a Python package.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ pub fn graph(workspace: &Workspace) -> Graph {
     edges.collect()
 }
 
-/// Modules of the same folder that a line imports, as far as they can be: relatively, or by the bare name as a script
-/// does with its neighbours.
+/// Returns modules of the same folder that a line may import: relatively, or by the bare name as a script does with its
+/// neighbours.
 fn imported(line: &str) -> Vec<&str> {
     if let Some(names) = line.strip_prefix("from . import ") {
         return listed(names);
@@ -31,7 +31,7 @@ fn imported(line: &str) -> Vec<&str> {
     line.strip_prefix("import ").map(listed).unwrap_or_default()
 }
 
-/// `a, b as c` without the new names and comments.
+/// Splits `a, b as c` into names, without aliases and comments.
 fn listed(names: &str) -> Vec<&str> {
     let names = names.split('#').next().unwrap_or_default();
     names.split(',').filter_map(|name| name.split_whitespace().next()).collect()

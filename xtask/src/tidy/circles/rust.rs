@@ -1,8 +1,7 @@
-//! Which files of a crate take names from which, read from `use` lines and from paths in the code.
+//! Uses between the files of a crate, read from `use` lines and from paths in the code.
 //!
-//! A name counts for the file that defines it, and for every file whose re-export it is taken through, unless that file
-//! defines nothing of its own. Tests do not count. Method calls are not seen; the type of the receiver usually comes from a
-//! name that is.
+//! A name counts for the file that defines it, and for every file that re-exports it, unless that file defines nothing of its
+//! own. Tests do not count. Method calls are not seen; the type of the receiver usually comes from a name that is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +14,18 @@ use syn::{
 use super::{super::source::SourceFile, Graph};
 
 type Name = String;
-/// From the root of the crate; the root has no names.
+/// Names from the root of the crate; the root has none.
 type ModulePath = Vec<Name>;
 
-/// What a module is made of, as far as names go.
+/// The names in a module.
 #[derive(Default)]
 struct Module {
     file: String,
     defined: Vec<Name>,
-    /// What a `use` calls a name here, and the path that it stands for.
+    /// The path that each name of a `use` stands for.
     imported: BTreeMap<Name, Vec<Name>>,
     globs: Vec<Vec<Name>>,
-    /// Every path that stands in the module, those of `use` lines included.
+    /// Every path in the module, with those of `use` lines.
     used: Vec<Vec<Name>>,
 }
 
@@ -55,7 +54,7 @@ pub fn graph(files: &[&SourceFile]) -> Graph {
     graph
 }
 
-/// Whether `root` is the file of a module above `file`.
+/// Returns true if `root` is the file of a module above `file`.
 fn is_root_of(root: &str, file: &str) -> bool {
     let folder = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"]
         .iter()
@@ -63,7 +62,7 @@ fn is_root_of(root: &str, file: &str) -> bool {
     folder.and_then(|folder| file.strip_prefix(folder)).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`. None for files of tests.
+/// Returns the path of a file: `src/a/b.rs` and `src/a/b/mod.rs` are `a::b`. `None` for files of tests.
 fn module_path(file: &SourceFile) -> Option<ModulePath> {
     let inside = file.path.strip_prefix(&file.krate)?.strip_prefix("/src/")?.strip_suffix(".rs")?;
     let mut path: ModulePath = inside.split('/').map(str::to_owned).collect();
@@ -126,7 +125,7 @@ fn defined(item: &Item) -> Option<Name> {
     Some(ident.to_string())
 }
 
-/// Collects the paths of a module, wherever they stand in it.
+/// Collects the paths of a module, wherever they are in it.
 struct Reader<'a>(&'a mut Module);
 
 impl<'ast> Visit<'ast> for Reader<'_> {
@@ -190,7 +189,7 @@ impl Reader<'_> {
         self.0.used.push(path);
     }
 
-    /// Paths among the tokens of a macro's call: names with `::` between them.
+    /// Reads paths among the tokens of a macro call: names with `::` between them.
     fn read_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<Name> = Vec::new();
         let mut colons = 0;
@@ -217,17 +216,17 @@ impl Reader<'_> {
     }
 }
 
-/// How far re-exports are followed; they could form a circle themselves.
+/// Most re-exports that are followed; they could form a circle themselves.
 const MAX_DEPTH: usize = 8;
 
-/// Collects the files that paths lead to. Nothing is found where that is another crate, or only a module as such.
+/// Collects the files that paths lead to. Paths to other crates, or only to a module, give nothing.
 struct Search<'a, 'f> {
     modules: &'a Modules,
     found: &'f mut BTreeSet<&'a str>,
 }
 
 impl Search<'_, '_> {
-    /// Follows a path that stands in the module `at`, and returns whether it leads to an item of this crate.
+    /// Follows a path in the module `at`. Returns true if it leads to an item of this crate.
     fn target(&mut self, at: &[Name], path: &[Name], depth: usize) -> bool {
         let Some((first, rest)) = path.split_first().filter(|_| depth <= MAX_DEPTH) else {
             return false;
@@ -238,11 +237,11 @@ impl Search<'_, '_> {
             "self" => at.to_vec(),
             "super" => at.split_last().map(|(_, above)| above.to_vec()).unwrap_or_default(),
             _ if self.modules.contains_key(&child()) => child(),
-            // A name alone is either defined here or was counted where it is imported.
+            // A single name is either defined here or was counted at its import.
             _ if rest.is_empty() => return false,
             _ => {
                 let imported = self.modules.get(at).and_then(|module| module.imported.get(first));
-                // `use a;` of another crate and `a::b` would call themselves.
+                // `use a;` of another crate and `a::b` would follow each other for ever.
                 let followed = |path: &&Vec<Name>| path.first() != Some(first) || path.len() > 1;
                 return imported
                     .filter(followed)
@@ -267,7 +266,7 @@ impl Search<'_, '_> {
         false
     }
 
-    /// Finds the item with which `path` begins in the module `at`, which defines it or hands it on.
+    /// Finds the item with which `path` begins in the module `at`, which defines or re-exports it.
     fn item(&mut self, at: &[Name], path: &[Name], depth: usize) -> bool {
         let (Some(module), [name, rest @ ..]) = (self.modules.get(at), path) else { return false };
         let is_found = module.defined.contains(name)

@@ -1,4 +1,4 @@
-//! From `execution_accelerators` and the CUDA parameters of a configuration to execution providers.
+//! Turns `execution_accelerators` and the CUDA parameters of a configuration into execution providers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,14 +7,14 @@ use galatea_types::{Error, Result};
 
 use crate::ort::{Library, Provider, ProviderKind};
 
-/// The one for the CPU, as a configuration has it.
+/// Name of the accelerator for the CPU in configurations.
 const OPENVINO: &str = "openvino";
 
-/// Refuses what no instance could have.
+/// Rejects accelerators that no instance could have.
 ///
-/// Accelerators of GPUs concern GPU instances only: as in Triton they are passed over on the CPU. One for the CPU
-/// changes the answers' speed at least, so it is not. Where groups for GPUs run on the CPU, the server has said already
-/// that those for GPUs are passed over, whatever they are.
+/// As in Triton, accelerators for GPUs are ignored on CPU instances. An unknown accelerator for the CPU is an error, since
+/// it would at least change the speed. When groups for GPUs run on the CPU, the server has already said that all
+/// accelerators for GPUs are ignored.
 pub(crate) fn check(context: &LoadContext, has_gpu_instances: bool) -> Result<()> {
     let model = context.config.name();
     let gpu_accelerators = match is_without_its_gpus(context, has_gpu_instances) {
@@ -45,8 +45,7 @@ fn is_without_its_gpus(context: &LoadContext, has_gpu_instances: bool) -> bool {
     !has_gpu_instances && groups.iter().any(|group| group.stands_for_gpus)
 }
 
-/// The providers of instances on this GPU, the preferred first: TensorRT where it is asked for, then CUDA for
-/// whatever that leaves.
+/// Returns the providers of instances on this GPU, the preferred first: TensorRT if it is asked for, then CUDA for the rest.
 ///
 /// # Errors
 /// Triton's texts for accelerators and parameters it does not know, and for values it cannot read.
@@ -66,8 +65,8 @@ pub(crate) fn providers(context: &LoadContext, gpu: u32) -> Result<Vec<Provider>
     Ok(providers)
 }
 
-/// The providers of instances on the CPU: OpenVINO's where it is asked for and the library has it, with results in f32 as
-/// those of ONNX Runtime. What it does not compute, and all without it, ONNX Runtime computes itself.
+/// Returns the providers of instances on the CPU: OpenVINO's if it is asked for and available, with results in f32 as those
+/// of ONNX Runtime. ONNX Runtime itself computes everything else.
 pub(crate) fn cpu_providers(library: &Arc<Library>, context: &LoadContext) -> Vec<Provider> {
     let asked = context.config.optimization().cpu_accelerators.first();
     if asked.is_none_or(|accelerator| accelerator.name != OPENVINO) {
@@ -100,7 +99,7 @@ fn unknown(name: &str) -> Error {
     Error::invalid_arg(format!("unknown Execution Accelerator '{name}' is requested"))
 }
 
-/// Every parameter of the accelerator `cuda` goes to ONNX Runtime under its name.
+/// Passes every parameter of the accelerator `cuda` to ONNX Runtime under its name.
 fn cuda_options<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     options: &mut BTreeMap<String, String>,
@@ -119,7 +118,7 @@ fn cuda_options<'p>(
     Ok(())
 }
 
-/// The older form, as parameters of the model: they win over those of the accelerator.
+/// Reads the older form, as parameters of the model. They override those of the accelerator.
 fn cuda_parameters(
     parameters: &BTreeMap<String, String>,
     options: &mut BTreeMap<String, String>,
@@ -147,7 +146,7 @@ fn cuda_parameters(
     Ok(())
 }
 
-/// The parameters of `tensorrt` that Triton knows, and what each is to ONNX Runtime.
+/// Translates the parameters of `tensorrt` that Triton knows to ONNX Runtime's.
 fn tensorrt<'p>(
     parameters: impl IntoIterator<Item = (&'p String, &'p String)>,
     gpu: u32,
@@ -182,7 +181,7 @@ fn precision(mode: &str) -> Result<Option<&'static str>> {
     }
 }
 
-/// How a parameter's value is read before it is handed on.
+/// The type of a parameter's value.
 #[derive(Clone, Copy)]
 enum Value {
     Boolean,
@@ -192,7 +191,7 @@ enum Value {
 }
 
 impl Value {
-    /// The value as ONNX Runtime reads it. Errors have Triton's texts.
+    /// Converts the value for ONNX Runtime. Errors have Triton's texts.
     fn read(self, value: &str) -> Result<String> {
         let number = value.trim();
         let (read, expected) = match self {
@@ -218,7 +217,7 @@ impl Value {
     }
 }
 
-/// Triton's name, ONNX Runtime's, and how the value is read.
+/// Triton's name, ONNX Runtime's, and the type of the value.
 const TENSORRT: &[(&str, &str, Value)] = &[
     ("max_workspace_size_bytes", "trt_max_workspace_size", Value::Size),
     ("int8_calibration_table_name", "trt_int8_calibration_table_name", Value::Text),

@@ -1,4 +1,4 @@
-//! Tensors over memory that stays, for one run after another.
+//! Tensors whose memory is kept from one run to the next.
 
 use std::{
     ptr::{self, NonNull},
@@ -14,7 +14,7 @@ use super::{
     value::element_type,
 };
 
-/// A line of the cache, on which every tensor begins.
+/// A cache line. Every tensor begins on one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line {
@@ -23,11 +23,11 @@ struct Line {
 
 const LINE: usize = 64;
 
-/// A tensor of a fixed type and shape over memory of its own. What lies there is written and read between runs.
+/// A tensor of a fixed type and shape over memory of its own. Its content is written and read between runs.
 pub(crate) struct BoundTensor {
     library: Arc<Library>,
     value: NonNull<OrtValue>,
-    /// Of `Box<[Line]>`. Reached by the library through a pointer of its own, so no reference to it is kept.
+    /// Memory from `Box<[Line]>`. The library reaches it through a pointer of its own, so no reference to it is kept.
     memory: NonNull<[Line]>,
     byte_size: usize,
 }
@@ -36,13 +36,13 @@ pub(crate) struct BoundTensor {
 unsafe impl Send for BoundTensor {}
 
 impl BoundTensor {
-    /// Of zeroes. Fails for elements that have no fixed size.
+    /// Makes a tensor of zeroes. Fails for elements without a fixed size.
     pub fn new(library: &Arc<Library>, data_type: DataType, dims: &Shape) -> Result<Self> {
         let size = dims.byte_size(data_type).filter(|_| data_type.byte_size().is_some());
         let byte_size = size.ok_or_else(|| {
             Error::internal(format!("a tensor of {data_type} and shape {dims} has no fixed size"))
         })?;
-        // The library does not take a null pointer for no elements.
+        // The library takes no null pointer, not even for no elements.
         let lines =
             vec![Line { _bytes: [0; LINE] }; byte_size.div_ceil(LINE).max(1)].into_boxed_slice();
         let memory = NonNull::from(Box::leak(lines));
@@ -76,7 +76,7 @@ impl BoundTensor {
         unsafe { slice::from_raw_parts_mut(self.memory.as_ptr().cast(), self.byte_size) }
     }
 
-    /// For one run, during which `self` must stay borrowed.
+    /// Returns the pointer for one run, during which `self` must stay borrowed.
     pub(super) fn as_ptr(&self) -> *mut OrtValue {
         self.value.as_ptr()
     }

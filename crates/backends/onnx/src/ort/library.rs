@@ -19,23 +19,23 @@ const API_VERSION: u32 = 17;
 /// Threads shared by all sessions in place of each session's own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GlobalThreads {
-    /// 0: ONNX Runtime's choice.
+    /// Number of threads. 0: ONNX Runtime's choice.
     pub intra_op: c_int,
     pub inter_op: c_int,
 }
 
-/// An opened ONNX Runtime and its process-wide environment. Never closed: its threads and statics would
-/// outlive their code.
+/// An opened ONNX Runtime and its process-wide environment. It is never closed: its threads and statics would outlive their
+/// code.
 pub(crate) struct Library {
     pub(super) api: &'static OrtApi,
     pub(super) env: NonNull<OrtEnv>,
     pub(super) cpu_memory: NonNull<OrtMemoryInfo>,
     pub(super) allocator: NonNull<OrtAllocator>,
-    /// E.g. `1.31.1`.
+    /// Version, e.g. `1.31.1`.
     pub version: String,
-    /// Of the threads that sessions may share.
+    /// Faults of the threads that sessions may share.
     pub(super) global_faults: Arc<FaultDomain>,
-    /// Whether CUDA can be used: finding out opens large libraries.
+    /// Result of trying CUDA. It is cached because trying opens large libraries.
     cuda: OnceLock<Result<()>>,
 }
 
@@ -51,7 +51,7 @@ impl Library {
         // SAFETY: the table of two functions that OrtGetApiBase returns is static.
         let version = unsafe { CStr::from_ptr((base.GetVersionString)()) };
         let version = version.to_string_lossy().into_owned();
-        // Asking too old a library for an interface prints a line on the terminal, hence the check first.
+        // If a library is too old for an interface, it prints a line on the terminal, hence the check first.
         if minor_version(&version).is_none_or(|minor| minor < API_VERSION) {
             return Err(bad_version(path, &version));
         }
@@ -79,10 +79,10 @@ impl Library {
         Ok(Arc::new(Self { api, env, cpu_memory, allocator, version, global_faults, cuda }))
     }
 
-    /// Whether sessions can run on NVIDIA's GPUs. Tried once.
+    /// Checks that sessions can run on NVIDIA's GPUs. It tries once.
     ///
     /// # Errors
-    /// What stands against it, to be read after the library's name.
+    /// The reason against it, as a text that follows the library's name.
     pub fn cuda(self: &Arc<Self>) -> Result<()> {
         let try_it = || {
             self.try_provider(ProviderKind::Cuda).inspect_err(|error| {
@@ -125,7 +125,7 @@ pub(super) type Owned<T> = galatea_native_library::Owned<T, Release<T>>;
 /// Takes over an object that the library returned.
 ///
 /// # Safety
-/// As of [`Owned::new`].
+/// Those of [`Owned::new`].
 pub(super) unsafe fn owned<T>(object: *mut T, release: Release<T>) -> Result<Owned<T>> {
     // SAFETY: the caller's word.
     unsafe { Owned::new(object, release) }.ok_or_else(null)
@@ -208,15 +208,16 @@ fn create_env(
     non_null(env)
 }
 
-/// Triton's form: `onnx runtime error 2: ...`, always an internal error.
+/// Turns a status into a result in Triton's form: `onnx runtime error 2: ...`, always an internal error.
 pub(crate) fn check(api: &OrtApi, status: ort_sys::OrtStatusPtr) -> Result<()> {
     let Some(status) = NonNull::new(status.0) else { return Ok(()) };
     // SAFETY: the status is not null, is read while it lives and released once. The code is read as a
     // plain number, because a newer library may know codes that the enum does not.
     let message = unsafe {
-        type Get<T> = unsafe extern "system" fn(*const ort_sys::OrtStatus) -> T;
-        let get_code =
-            std::mem::transmute::<Get<ort_sys::OrtErrorCode>, Get<c_int>>(api.GetErrorCode);
+        type GetApiFn<T> = unsafe extern "system" fn(*const ort_sys::OrtStatus) -> T;
+        let get_code = std::mem::transmute::<GetApiFn<ort_sys::OrtErrorCode>, GetApiFn<c_int>>(
+            api.GetErrorCode,
+        );
         let code = get_code(status.as_ptr());
         let text = CStr::from_ptr((api.GetErrorMessage)(status.as_ptr())).to_string_lossy();
         let message = format!("onnx runtime error {code}: {text}");
@@ -226,7 +227,7 @@ pub(crate) fn check(api: &OrtApi, status: ort_sys::OrtStatusPtr) -> Result<()> {
     Err(Error::internal(message))
 }
 
-/// The library's messages go to the program's log.
+/// Writes the library's messages to the program's log.
 unsafe extern "system" fn write_log(
     _param: *mut c_void,
     severity: OrtLoggingLevel,

@@ -1,4 +1,4 @@
-//! Thin safe layer over ONNX Runtime's C interface. Everything unsafe in the product is in this folder.
+//! A thin safe layer over ONNX Runtime's C interface. Everything unsafe in this crate is in this folder.
 
 mod bound_tensor;
 mod library;

@@ -15,7 +15,7 @@ pub(crate) struct SessionOptions {
     pub(super) library: Arc<Library>,
     options: Owned<OrtSessionOptions>,
     threads: ThreadSource,
-    /// A provider or a library of operators may compute on threads of its own.
+    /// True if a provider or a library of operators may compute on threads of its own.
     has_foreign_threads: bool,
 }
 
@@ -23,11 +23,11 @@ pub(crate) struct SessionOptions {
 enum ThreadSource {
     Own,
     Global,
-    /// ONNX Runtime makes them itself: only so it can pin them to cores.
+    /// ONNX Runtime makes the threads itself, because only then it can pin them to cores.
     Pinned,
 }
 
-/// The entry that says which cores the threads are pinned to.
+/// Setting that names the cores to which threads are pinned.
 const AFFINITIES: &str = "session.intra_op_thread_affinities";
 
 impl SessionOptions {
@@ -45,14 +45,14 @@ impl SessionOptions {
         self.options.as_ptr()
     }
 
-    /// For adding a provider.
+    /// Returns the pointer for adding a provider.
     pub(super) fn for_provider(&mut self) -> *mut OrtSessionOptions {
         self.has_foreign_threads = true;
         self.options.as_ptr()
     }
 
-    /// Makes the session's threads ones whose faults are known to be the session's, where that can be. What is
-    /// returned must live as long as the session.
+    /// Makes threads whose faults are known to be the session's, if that is possible. The result must live as long as the
+    /// session.
     pub(super) fn watch_threads(&mut self) -> Result<Arc<FaultDomain>> {
         let faults = match self.threads {
             ThreadSource::Pinned => return Ok(FaultDomain::with_unknown_threads()),
@@ -89,7 +89,7 @@ impl SessionOptions {
         self.library.check(unsafe { set(self.options.as_ptr(), count) })
     }
 
-    /// Uses the threads of the environment, which must have been opened with some.
+    /// Uses the threads of the environment, which must have been opened with global threads.
     pub fn use_global_threads(&mut self) -> Result<()> {
         self.threads = ThreadSource::Global;
         let set = self.library.api.DisablePerSessionThreads;
@@ -123,7 +123,7 @@ impl SessionOptions {
         self.library.check(unsafe { set(self.options.as_ptr()) })
     }
 
-    /// A setting ONNX Runtime knows by name, e.g. `session.intra_op.allow_spinning`.
+    /// Adds a setting by ONNX Runtime's name, e.g. `session.intra_op.allow_spinning`.
     pub fn entry(&mut self, key: &str, value: &str) -> Result<()> {
         if key == AFFINITIES && self.threads == ThreadSource::Own {
             self.threads = ThreadSource::Pinned;
@@ -146,7 +146,7 @@ impl SessionOptions {
     }
 }
 
-/// A library of operators may need others: onnxruntime-extensions needs that of Python.
+/// Adds advice if a library of operators needs another one: onnxruntime-extensions needs that of Python.
 fn explain_missing_library(error: Error) -> Error {
     const OF_THE_LOADER: &str = ": cannot open shared object file";
     if !error.message().contains(OF_THE_LOADER) {

@@ -1,4 +1,4 @@
-//! Which of ONNX Runtime's execution providers are known here.
+//! The execution providers of ONNX Runtime that the server uses.
 
 /// One of the providers for NVIDIA's GPUs, or the one for the CPU that is not ONNX Runtime's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) enum ProviderKind {
 }
 
 impl ProviderKind {
-    /// ONNX Runtime's name for it.
+    /// Returns ONNX Runtime's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cuda => "CUDAExecutionProvider",

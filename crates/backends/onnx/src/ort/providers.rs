@@ -1,4 +1,4 @@
-//! Execution providers: what computes in place of the CPU.
+//! Execution providers, which compute in place of ONNX Runtime's own code for the CPU.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use super::{
     provider_kind::ProviderKind,
 };
 
-/// A provider as a session is to use it: options by ONNX Runtime's names.
+/// A provider for a session, with options by ONNX Runtime's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Provider {
     pub kind: ProviderKind,
@@ -24,7 +24,7 @@ pub(crate) struct Provider {
 }
 
 impl Library {
-    /// Names of the providers this library was built with.
+    /// Returns the names of the providers this library was built with.
     pub fn providers(&self) -> Result<Vec<String>> {
         let mut names: *mut *mut c_char = ptr::null_mut();
         let mut count: c_int = 0;
@@ -42,21 +42,21 @@ impl Library {
         Ok(copies)
     }
 
-    /// Whether sessions of this library can have the provider on some GPU.
+    /// Checks that sessions of this library can use the provider on some GPU.
     ///
     /// # Errors
     /// As [`Library::try_with_options`].
     pub fn try_provider(self: &Arc<Self>, kind: ProviderKind) -> Result<()> {
-        // With a number it looks for that GPU: a driver too old for the library shows only so.
+        // With a number it looks for that GPU. Only then a driver that is too old for the library fails.
         let options = BTreeMap::from([("device_id".to_owned(), "0".to_owned())]);
         self.try_with_options(Provider { kind, options })
     }
 
-    /// Whether sessions of this library can have the provider: it was built with it, what that needs in turn can be
-    /// opened, and it finds its device. Opens all of it.
+    /// Checks that sessions of this library can use the provider: the library contains it, its dependencies open, and it
+    /// finds its device. It opens all of them.
     ///
     /// # Errors
-    /// What stands against it, to be read after the library's name.
+    /// The reason against it, as a text that follows the library's name.
     pub fn try_with_options(self: &Arc<Self>, provider: Provider) -> Result<()> {
         let name = provider.kind.name();
         if !self.providers()?.iter().any(|known| known == name) {
@@ -92,7 +92,7 @@ impl SessionOptions {
         }
     }
 
-    /// Its options have no object of their own.
+    /// Adds OpenVINO, whose options have no object of their own.
     fn openvino(&mut self, provider: &Provider) -> Result<()> {
         let library = self.library.clone();
         let append = library.api.SessionOptionsAppendExecutionProvider_OpenVINO_V2;
@@ -105,7 +105,7 @@ impl SessionOptions {
     }
 }
 
-/// Calls `call` with arrays of the keys and the values, as terminated texts, and the length of both.
+/// Calls `call` with arrays of the keys and values, as terminated texts, and their length.
 fn with_texts<T>(
     options: &BTreeMap<String, String>,
     call: impl FnOnce(*const *const c_char, *const *const c_char, usize) -> T,
@@ -159,7 +159,7 @@ impl<'s, T> ProviderOptions<'s, T> {
         self.session.library.check(status)
     }
 
-    /// The session's options take a copy.
+    /// Adds the provider. The session's options take a copy.
     fn append(
         self,
         append: unsafe extern "system" fn(*mut OrtSessionOptions, *const T) -> OrtStatusPtr,

@@ -1,4 +1,4 @@
-//! A loaded model of the library, and its runs.
+//! A loaded model in the library, and its runs.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -22,15 +22,15 @@ use super::{
     value::{Value, from_element_type, read_tensor_info},
 };
 
-/// What an input or output of a graph is.
+/// The kind of value that an input or output holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     Tensor(DataType),
-    /// A tensor of elements the protocol cannot carry; the number of ONNX's element type.
+    /// A tensor with elements that the protocol cannot carry; the number of ONNX's element type.
     OtherTensor(i32),
     Sequence,
     Map,
-    /// A sequence of maps to FP32, as scikit-learn's classifiers give probabilities (ZipMap).
+    /// A sequence of maps to FP32, in which scikit-learn's classifiers return probabilities (ZipMap).
     Maps,
     Other,
 }
@@ -41,11 +41,11 @@ pub(crate) struct TensorInfo {
     pub name: String,
     pub c_name: CString,
     pub kind: ValueKind,
-    /// -1 for dimensions the model leaves open. `None`: not even their number is known.
+    /// Dimensions, with -1 for open ones. `None`: the number of dimensions is unknown.
     pub dims: Option<Shape>,
 }
 
-/// Settings of each run; `None` of them is the default.
+/// Settings of each run. `None`: the defaults.
 pub(crate) struct RunOptions {
     options: Owned<OrtRunOptions>,
 }
@@ -72,12 +72,12 @@ impl RunOptions {
     }
 }
 
-/// Where a run is computed.
+/// The place where a run is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunMode {
-    /// On the calling thread, with the session's other threads helping.
+    /// The calling thread, with the session's other threads helping.
     Here,
-    /// On one of the session's own threads. It must have more than one.
+    /// One of the session's own threads. It must have more than one.
     OnPool,
 }
 
@@ -108,7 +108,7 @@ impl Session {
             let session = unsafe { owned(session, library.api.ReleaseSession) }?;
             Ok(Self { library: library.clone(), session, faults: faults.clone() })
         };
-        // What is constant in the graph is computed here.
+        // Loading computes the constant parts of the graph.
         faults.run_once(load)?
     }
 
@@ -126,7 +126,7 @@ impl Session {
         )
     }
 
-    /// Initialisers that are listed as inputs: a request may bring them or leave them out.
+    /// Returns initialisers that are listed as inputs: a request may bring them or leave them out.
     pub fn overridable_initializers(&self) -> Result<Vec<TensorInfo>> {
         let api = self.library.api;
         self.infos(
@@ -157,7 +157,7 @@ impl Session {
         Ok(TensorInfo { name, c_name, kind, dims: Some(dims) })
     }
 
-    /// Computes `outputs` from `inputs`. Fails where that took an integer division without a result.
+    /// Computes `outputs` from `inputs`. Fails if an integer division had no result.
     pub fn run(
         self: &Arc<Self>,
         options: &RunOptions,
@@ -201,7 +201,7 @@ impl Session {
         Ok(values)
     }
 
-    /// As [`Session::run`], from and into tensors that stay. What is in the outputs after a failure means nothing.
+    /// Runs as [`Session::run`], with kept tensors. After a failure the content of the outputs is undefined.
     pub fn run_bound(
         &self,
         options: &RunOptions,
@@ -225,7 +225,7 @@ impl Session {
             self.run_in(mode, call)
         })?;
         if results != given {
-            // It keeps to the ones it is given; what else it left there is not known to be ours.
+            // The library should use the given tensors. Other values that it left there may not belong to the caller.
             return Err(Error::internal("ONNX Runtime did not use the outputs it was given"));
         }
         ran
@@ -277,7 +277,7 @@ impl Session {
     }
 }
 
-/// What most models have of inputs and outputs needs no memory of its own.
+/// A list that needs no memory of its own for the number of inputs or outputs of most models.
 type SmallVec<T> = smallvec::SmallVec<[T; 8]>;
 
 /// Arguments of one run, in the form the C functions take.
@@ -289,7 +289,7 @@ struct Call<'a> {
     results: &'a mut [*mut OrtValue],
 }
 
-/// Where the thread that asked for a run waits for it.
+/// The state on which the calling thread waits for a run.
 struct Completion {
     is_done: AtomicBool,
     status: AtomicPtr<OrtStatus>,
@@ -321,7 +321,7 @@ unsafe extern "C" fn complete(
     let waiter = completion.waiter.clone();
     completion.status.store(status.0, Ordering::Relaxed);
     completion.is_done.store(true, Ordering::Release);
-    // The completion may be gone from here on.
+    // The completion may be dropped from here on.
     waiter.unpark();
 }
 
@@ -341,7 +341,7 @@ struct TypeInfo<'a> {
 }
 
 impl<'a> TypeInfo<'a> {
-    /// Takes over what a function for the type of something has returned.
+    /// Takes over the result of a function that returns a type.
     fn new(library: &'a Library, info: *mut OrtTypeInfo) -> Result<Self> {
         // SAFETY: such functions give their caller an object of its own.
         let info = unsafe { owned(info, library.api.ReleaseTypeInfo) }?;
@@ -374,7 +374,7 @@ impl<'a> TypeInfo<'a> {
         }
     }
 
-    /// Whether the elements of a sequence are maps whose values are numbers of FP32.
+    /// Returns true if the elements of a sequence are maps with values of FP32.
     fn is_sequence_of_maps(&self) -> Result<bool> {
         let api = self.library.api;
         let (mut sequence, mut map) = (ptr::null(), ptr::null());

@@ -1,5 +1,5 @@
-//! The threads that ONNX Runtime computes on: made here in its place, so that an integer division that one of them
-//! cannot do is known to be one of the sessions they work for.
+//! The threads on which ONNX Runtime computes. They are made here, so that a failed integer division on one of them counts
+//! as an error of its sessions.
 
 use std::{
     ffi::c_void,
@@ -11,15 +11,15 @@ use std::{
 use galatea_division_faults::FaultDomain;
 use ort_sys::{OrtCustomHandleType, OrtCustomThreadHandle, OrtThreadWorkerFn};
 
-/// As large as the system makes the stacks of threads that ONNX Runtime makes itself.
+/// Stack size, the same as the system's for threads that ONNX Runtime makes itself.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What [`create`] is to be given: it must live as long as what has threads.
+/// Returns the argument for [`create`]. It must live as long as the threads.
 pub(super) fn creation_options(faults: &Arc<FaultDomain>) -> *mut c_void {
     Arc::as_ptr(faults).cast_mut().cast()
 }
 
-/// What ONNX Runtime gives a thread to do: called by that thread alone.
+/// Work that ONNX Runtime gives to a thread. Only that thread calls it.
 struct Work {
     call: unsafe extern "C" fn(*mut c_void),
     argument: *mut c_void,
@@ -35,8 +35,8 @@ impl Work {
     }
 }
 
-/// Starts a thread whose faults are those of `domain`. Null where there is none to be had, which the library reports as
-/// an error of the load.
+/// Starts a thread whose faults are those of `domain`. Returns null on failure, which the library reports as an error of the
+/// load.
 ///
 /// # Safety
 /// `domain` is what [`creation_options`] returned, and lives.
@@ -70,6 +70,6 @@ pub(super) unsafe extern "C" fn join(handle: OrtCustomThreadHandle) {
     }
     // SAFETY: as the caller says.
     let thread = unsafe { Box::from_raw(handle.cast_mut().cast::<JoinHandle<()>>()) };
-    // A thread of the library's that panicked has nobody to tell.
+    // Nobody can be told that a thread of the library panicked.
     let _ = thread.join();
 }

@@ -13,13 +13,13 @@ use ort_sys::{ONNXTensorElementDataType as Element, OrtTensorTypeAndShapeInfo, O
 
 use super::library::{Library, Owned, non_null, owned};
 
-/// A tensor in the form the library works with. Immutable once made.
+/// A tensor in the library's form. Immutable once made.
 pub(crate) struct Value {
     library: Arc<Library>,
     value: Owned<OrtValue>,
-    /// Memory the tensor points into, where it is not its own.
+    /// Memory the tensor points into, if it is not its own.
     backing: Option<Bytes>,
-    /// What computed the tensor: an output may lie in the session's memory.
+    /// The session that computed the tensor: an output may lie in its memory.
     _session: Option<Arc<dyn Send + Sync>>,
 }
 
@@ -30,8 +30,8 @@ unsafe impl Send for Value {}
 unsafe impl Sync for Value {}
 
 impl Value {
-    /// A tensor over `data`, which is not copied. `data` must hold exactly `dims` elements of a
-    /// fixed-size type and start on a multiple of the element's size.
+    /// Makes a tensor over `data`, which is not copied. `data` must hold exactly `dims` elements of a fixed-size type and
+    /// start on a multiple of the element's size.
     pub fn over(
         library: &Arc<Library>,
         data: Bytes,
@@ -70,7 +70,7 @@ impl Value {
         Ok(Self { library: library.clone(), value, backing, _session: session })
     }
 
-    /// A tensor of texts, copied into the library. `dims` must have as many elements as `texts`.
+    /// Makes a tensor of texts, copied into the library. `dims` must have as many elements as `texts`.
     pub fn texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
         check_texts(texts, dims)?;
         let api = library.api;
@@ -125,7 +125,7 @@ impl Value {
         unsafe { Self::new(library, value, None, Some(session)) }
     }
 
-    /// Whether this output shares memory with `input`, and so keeps it alive from now on.
+    /// Keeps the memory of `input` alive if this output shares it.
     pub(super) fn keep_if_shared(&mut self, input: &Value) {
         let (Some(theirs), Ok(mine)) = (&input.backing, self.raw_data()) else { return };
         let range = theirs.as_ptr_range();
@@ -138,7 +138,7 @@ impl Value {
         self.value.as_ptr()
     }
 
-    /// Element type and shape. `None` as the type: one that no request can carry.
+    /// Returns element type and shape. The type is `None` if no request can carry it.
     pub fn describe(&self) -> Result<(Option<DataType>, Shape)> {
         let mut is_tensor: c_int = 0;
         // SAFETY: the value is alive, the out pointers valid.
@@ -160,7 +160,7 @@ impl Value {
     /// Returns the values of a sequence of maps as one tensor of FP32: a row for each map, in the order of its keys.
     ///
     /// # Errors
-    /// The maps have different numbers of keys.
+    /// When the maps have different numbers of keys.
     pub fn rows(&self) -> Result<(Shape, Vec<u8>)> {
         let mut count = 0;
         // SAFETY: the value is alive, the out pointer valid.
@@ -184,7 +184,7 @@ impl Value {
         Ok((Shape::from([i64::try_from(count).unwrap_or(i64::MAX), columns]), bytes))
     }
 
-    /// An element of a sequence, or a part of a map.
+    /// Returns an element of a sequence, or a part of a map.
     fn part(&self, index: usize) -> Result<Self> {
         let mut part = ptr::null_mut();
         let index =
@@ -204,7 +204,7 @@ impl Value {
         Ok(data.cast())
     }
 
-    /// Runs copy what a GPU computed, and what is read as ordinary memory had better be. Memory that GPUs can reach
+    /// Returns true if the data can be read as ordinary memory. Runs copy a GPU's results there. Memory that GPUs can reach
     /// directly counts as the GPU's, but has the type of the CPU's.
     fn is_in_main_memory(&self) -> Result<bool> {
         const CPU_DEVICE: c_int = 0;
@@ -223,7 +223,7 @@ impl Value {
         Ok(device == CPU_DEVICE || memory <= CPU_OUTPUT_MEMORY)
     }
 
-    /// The bytes of a tensor in main memory of fixed-size elements, of which `describe` said they are `byte_size`.
+    /// Returns the bytes of a tensor in main memory of fixed-size elements. `describe` gives the `byte_size`.
     pub fn bytes(&self, byte_size: usize) -> Result<&[u8]> {
         if byte_size == 0 {
             return Ok(&[]);
@@ -233,7 +233,7 @@ impl Value {
         Ok(unsafe { slice::from_raw_parts(data.as_ptr(), byte_size) })
     }
 
-    /// The bytes of a tensor of fixed-size elements, of which `describe` said they are `byte_size`.
+    /// Returns the bytes of a tensor of fixed-size elements. `describe` gives the `byte_size`.
     pub fn into_buffer(self, byte_size: usize) -> Result<Buffer> {
         if byte_size == 0 {
             return Ok(Buffer::default());
@@ -246,8 +246,7 @@ impl Value {
         Ok(unsafe { buffer_over(self, data, byte_size) })
     }
 
-    /// The elements of a text tensor of `count` elements in the wire form: each a `u32` length and its
-    /// bytes.
+    /// Returns the `count` elements of a text tensor in the wire form: each has a `u32` length and its bytes.
     pub fn to_length_prefixed(&self, count: usize) -> Result<Vec<u8>> {
         let api = self.library.api;
         let mut total = 0;
@@ -273,7 +272,7 @@ impl Value {
     }
 }
 
-/// Element type number and dimensions; unknown dimensions are -1.
+/// Reads the number of the element type, and the dimensions; unknown dimensions are -1.
 ///
 /// # Safety
 /// `info` must be alive.
@@ -315,7 +314,7 @@ pub(crate) fn element_type(data_type: DataType) -> Element {
     }
 }
 
-/// `None` for types the protocol has no name for (complex, 8-bit and 4-bit floats).
+/// Returns the data type, or `None` if the protocol has no name for it (complex, 8-bit and 4-bit floats).
 pub(crate) fn from_element_type(element: c_int) -> Option<DataType> {
     DataType::ALL.into_iter().find(|&t| element_type(t) as c_int == element)
 }

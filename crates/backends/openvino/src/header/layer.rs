@@ -5,13 +5,13 @@ use galatea_types::DataType;
 use super::Declared;
 use crate::openvino::TensorInfo;
 
-/// What a layer says, as far as it is looked at.
+/// The fields of a layer that are read.
 #[derive(Default)]
 pub(super) struct Layer {
     pub id: String,
     pub kind: String,
     pub output_names: String,
-    /// Of an input; `None` where it is not said.
+    /// Shape of an input. `None`: the file does not give it.
     pub shape: Option<String>,
     pub element_type: String,
     /// Place and size of a constant among the weights.
@@ -21,7 +21,7 @@ pub(super) struct Layer {
     pub outputs: Vec<Port>,
 }
 
-/// What goes into a layer or comes out of it.
+/// An input or output port of a layer.
 #[derive(Default)]
 pub(super) struct Port {
     pub id: String,
@@ -53,7 +53,7 @@ impl Layer {
         Declared { info, has_batch: self.has_batch || port.is_some_and(|port| port.has_batch) }
     }
 
-    /// A port without dimensions is a scalar, or leaves their number open.
+    /// Returns the output of this port. A port without dimensions is a scalar, or leaves their number open.
     pub fn as_output(&self) -> Declared {
         let port = self.inputs.first();
         let info = TensorInfo {
@@ -65,8 +65,8 @@ impl Layer {
     }
 }
 
-/// Names are separated by commas; one that is part of a name has a backslash before it. OpenVINO takes the first in
-/// alphabetical order.
+/// Returns the first of several names in alphabetical order, as OpenVINO does. Commas separate names; one inside a name has
+/// a backslash before it.
 pub(super) fn first_name(names: &str) -> String {
     let mut all = vec![String::new()];
     let mut characters = names.chars();
@@ -92,7 +92,7 @@ impl ExtendLast for Vec<String> {
     }
 }
 
-/// `?,3,1..8` is a shape with open dimensions, `...` one of any number, an empty text a scalar.
+/// Parses a shape: `?,3,1..8` has open dimensions, `...` any number of them, an empty text is a scalar.
 fn shape_of(text: &str) -> Option<Vec<i64>> {
     let text = text.trim();
     if text.is_empty() {
@@ -108,7 +108,7 @@ fn shape_of(text: &str) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// In either of the two ways in which files write types.
+/// Parses a type, which files write in two ways.
 fn data_type(name: &str) -> Option<DataType> {
     Some(match name.to_ascii_lowercase().as_str() {
         "boolean" | "bool" => DataType::Bool,
@@ -129,7 +129,7 @@ fn data_type(name: &str) -> Option<DataType> {
     })
 }
 
-/// Whether a layout, `[N,C,H,W]` or `[N,...]`, begins with the batch.
+/// Returns true if a layout such as `[N,C,H,W]` or `[N,...]` begins with the batch.
 pub(super) fn begins_with_batch(layout: &str) -> bool {
     layout.trim().trim_start_matches('[').trim_start().starts_with(['N', 'n'])
 }

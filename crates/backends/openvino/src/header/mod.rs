@@ -1,5 +1,5 @@
-//! What an IR file (`model.xml`) declares, read without OpenVINO: its inputs, its outputs, their layouts, and how many bytes
-//! of weights it needs.
+//! Reads the declarations of an IR file (`model.xml`) without OpenVINO: its inputs, its outputs, their layouts, and the
+//! bytes of weights it needs.
 
 mod layer;
 mod reader;
@@ -14,10 +14,10 @@ use std::{
 use self::{layer::Layer, reader::read_net};
 use crate::openvino::TensorInfo;
 
-/// Files of models with hundreds of layers have a few megabytes: what is larger is not looked into.
+/// Most bytes of a file that is read. Files of models with hundreds of layers have a few megabytes.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Why a file is no IR model that can be read here.
+/// The reason why a file cannot be read as an IR model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HeaderError {
     #[error("it cannot be read: {0}")]
@@ -37,11 +37,11 @@ pub(crate) enum HeaderError {
 pub(crate) struct Declared {
     /// Name, type and dimensions.
     pub info: TensorInfo,
-    /// The layout says that the first dimension is the batch (`N`).
+    /// True if the layout says that the first dimension is the batch (`N`).
     pub has_batch: bool,
 }
 
-/// What a file declares.
+/// The declarations of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Header {
     pub inputs: Vec<Declared>,
@@ -67,26 +67,26 @@ impl Header {
         }
     }
 
-    /// Whether the layouts say that the model takes batches.
+    /// Returns true if the layouts say that the model takes batches.
     pub fn can_batch(&self) -> bool {
         let mut all = self.inputs.iter().chain(&self.outputs);
         !self.inputs.is_empty() && all.all(|declared| declared.has_batch)
     }
 }
 
-/// For the fuzz target: reading must end, whatever the bytes are.
+/// Reads a header for the fuzz target: reading must end, whatever the bytes are.
 pub fn read_header(bytes: &[u8]) -> Option<usize> {
     let header = Header::read(bytes).ok()?;
     Some(header.inputs.len() + header.outputs.len())
 }
 
-/// What is kept of the layers until the edges are known.
+/// Parts of the layers that are kept until the edges are known.
 #[derive(Default)]
 struct Parts {
     inputs: Vec<Declared>,
     results: Vec<(String, Declared)>,
     result_ids: HashSet<String>,
-    /// Names and layout of what a layer gives, by layer and port.
+    /// Names and layout of a layer's outputs, by layer and port.
     sources: HashMap<(String, String), (String, bool)>,
     /// Layer and port that feed a result.
     feeds: HashMap<String, (String, String)>,

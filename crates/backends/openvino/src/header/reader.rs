@@ -1,5 +1,5 @@
-//! From the bytes of an IR file to its layers, as they come: nothing of a layer is kept but what is asked for. Entities that
-//! a file declares itself are not expanded.
+//! Reads the layers of an IR file one by one, and keeps only the needed fields of each. Entities that a file declares itself
+//! are not expanded.
 
 use std::io::BufRead;
 
@@ -11,17 +11,17 @@ use quick_xml::{
 use super::{HeaderError, Parts, layer};
 use crate::header::layer::{Layer, Port};
 
-/// Bodies of loops lie in each other.
+/// Most levels of nested elements. Bodies of loops may be nested.
 const MOST_LEVELS: usize = 64;
 
-/// The elements that mean something here; others have no name.
+/// The elements that are read. Others get no name.
 const TAGS: &str = "net layers layer data input output port dim rt_info attribute edges edge";
 
 fn tag_of(name: &[u8]) -> &'static str {
     TAGS.split(' ').find(|tag| tag.as_bytes() == name).unwrap_or_default()
 }
 
-/// Reads all of it. Whether there was a net with layers.
+/// Reads the whole file. Returns true if it has a net with layers.
 pub(super) fn read_net(source: impl BufRead, parts: &mut Parts) -> Result<bool, HeaderError> {
     let mut reader = Reader::from_reader(source);
     let mut walk = Walk { path: Vec::new(), layer: Layer::default(), has_layers: false, parts };
@@ -51,7 +51,7 @@ pub(super) fn read_net(source: impl BufRead, parts: &mut Parts) -> Result<bool, 
 }
 
 struct Walk<'p> {
-    /// The elements around what is read.
+    /// The elements around the current one.
     path: Vec<&'static str>,
     layer: Layer,
     has_layers: bool,
@@ -104,7 +104,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The one that is being read.
+    /// Returns the port that is being read.
     fn port(&mut self) -> Option<&mut Port> {
         match self.path.get(..5)? {
             ["net", "layers", "layer", side, "port"] => match *side {
@@ -156,7 +156,7 @@ fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.trim().parse().ok().map(|size: i64| size.max(-1))
 }
 
-/// The predefined entities are replaced; one that is not known makes the attribute none.
+/// Returns an attribute. Predefined entities are replaced; an unknown entity makes it `None`.
 fn attribute(element: &BytesStart<'_>, key: &str) -> Option<String> {
     let attribute = element.try_get_attribute(key).ok()??;
     let text = std::str::from_utf8(&attribute.value).ok()?;

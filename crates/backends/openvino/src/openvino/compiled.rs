@@ -11,7 +11,7 @@ use super::{
     request::InferRequest,
 };
 
-/// A compiled model. Requests of it run independently of each other.
+/// A compiled model. Its infer requests run independently of each other.
 pub(crate) struct CompiledModel {
     library: Arc<Library>,
     compiled: Owned<RawCompiledModel>,
@@ -24,7 +24,7 @@ unsafe impl Sync for CompiledModel {}
 
 impl CompiledModel {
     /// # Safety
-    /// `compiled` must be null or a compiled model that nobody else frees. Requests hold on to what they need of it.
+    /// `compiled` must be null or a compiled model that nobody else frees. Infer requests keep what they need of it.
     pub(super) unsafe fn adopt(
         library: &Arc<Library>,
         compiled: *mut RawCompiledModel,
@@ -34,7 +34,7 @@ impl CompiledModel {
         Ok(Self { library: library.clone(), compiled })
     }
 
-    /// What it was compiled with, as the library writes it.
+    /// Returns a property that it was compiled with, as the library writes it.
     pub fn property(&self, key: &str) -> Result<String> {
         let key = c_text(key)?;
         let mut value = ptr::null_mut();

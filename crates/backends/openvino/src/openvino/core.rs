@@ -1,4 +1,4 @@
-//! What reads and compiles models: one for each, with its own properties and extensions.
+//! The core, which reads and compiles models. Each model has its own, with its properties and extensions.
 
 use std::{ffi::CStr, path::Path, ptr, sync::Arc};
 
@@ -12,10 +12,10 @@ use super::{
     model::Model,
 };
 
-/// The only device there are models for.
+/// The only device that models run on.
 const DEVICE: &CStr = c"CPU";
 
-/// Reads and compiles models. Properties are for what it compiles afterwards.
+/// Reads and compiles models. A property applies to all later compilations.
 pub(crate) struct Core {
     pub library: Arc<Library>,
     core: Owned<RawCore>,
@@ -31,7 +31,7 @@ impl Core {
         Ok(Self { library: library.clone(), core })
     }
 
-    /// Runs the initialisers of a library, and takes the operations that it has.
+    /// Loads a library: runs its initialisers, and adds its operations.
     pub fn add_extension(&self, path: &Path) -> Result<()> {
         let path = c_path(path)?;
         let add = self.library.functions.add_extension;
@@ -48,7 +48,7 @@ impl Core {
         self.library.check(status)
     }
 
-    /// Of the device.
+    /// Returns a property of the device.
     pub fn property(&self, key: &str) -> Result<String> {
         let key = c_text(key)?;
         let mut value = ptr::null_mut();
@@ -59,7 +59,7 @@ impl Core {
         self.library.take_text(value)
     }
 
-    /// The file with the weights lies beside the model's, where it is one of two.
+    /// Reads a model. A separate file with the weights lies beside the model's.
     pub fn read_model(&self, path: &Path) -> Result<Model> {
         let path = c_path(path)?;
         let mut model = ptr::null_mut();

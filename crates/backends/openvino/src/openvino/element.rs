@@ -23,7 +23,7 @@ pub(crate) fn number_of(data_type: DataType) -> c_int {
     }
 }
 
-/// `None` for types that no request can carry: of less than a byte, 8-bit floats, types that are known only by running.
+/// Returns the data type, or `None` if no request can carry it: types of less than a byte, 8-bit floats, dynamic types.
 pub(crate) fn from_number(number: c_int) -> Option<DataType> {
     DataType::ALL.into_iter().find(|&data_type| number_of(data_type) == number)
 }

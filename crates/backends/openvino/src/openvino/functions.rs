@@ -1,10 +1,10 @@
-//! The functions of the C interface that are used, looked for once.
+//! The functions of the C interface that are used. They are looked up once.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use galatea_native_library::{functions, objects};
 
-/// What a call tells: 0 where it went well.
+/// The result of a call: 0 for success.
 pub(super) type Status = c_int;
 pub(super) const OK: Status = 0;
 
@@ -26,7 +26,7 @@ pub(super) struct RawShape {
     pub dims: *mut i64,
 }
 
-/// From and to which size; from 0 or more to -1 where it is open.
+/// The range of a size. An open size reaches from 0 or more to -1.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct RawDimension {
@@ -127,7 +127,7 @@ functions! {
 }
 
 impl Functions {
-    /// The text of a call that failed: what it was about, then its kind.
+    /// Returns the text of a failed call: its subject, then its kind.
     pub fn text_of(&self, status: Status) -> String {
         // SAFETY: both take nothing that could be invalid; the first text is the library's own for good, the second
         // one of ours, terminated, and freed once.

@@ -16,14 +16,14 @@ use super::{
     texts,
 };
 
-/// An opened OpenVINO. Never closed: its threads and statics would outlive their code.
+/// An opened OpenVINO. It is never closed: its threads and statics would outlive their code.
 pub(crate) struct Library {
     pub(super) functions: Functions,
-    /// E.g. `2026.4.1`.
+    /// Version, e.g. `2026.4.1`.
     pub version: String,
-    /// Whether texts in its tensors can be read.
+    /// True if texts in its tensors can be read.
     pub(super) has_texts: bool,
-    /// Of all runs: the threads that compute are shared by all models.
+    /// Faults of all runs: all models share the threads that compute.
     pub faults: Arc<FaultDomain>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
 /// Takes over an object that the library returned.
 ///
 /// # Safety
-/// As of [`Owned::new`].
+/// Those of [`Owned::new`].
 pub(super) unsafe fn owned<T>(
     object: *mut T,
     release: unsafe extern "C" fn(*mut T),
@@ -100,7 +100,7 @@ fn open_functions(path: &Path) -> Result<Functions> {
     Ok(functions)
 }
 
-/// The number in front of the build's name, `2026.4.1-22982-...`.
+/// Returns the number in front of the build's name, `2026.4.1-22982-...`.
 fn version(functions: &Functions) -> String {
     let mut version = Version { build_number: ptr::null(), description: ptr::null() };
     // SAFETY: the place is valid; the text is read while it lives, and freed once.

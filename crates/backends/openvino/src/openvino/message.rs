@@ -1,6 +1,6 @@
-//! Errors of the library as a person reads them.
+//! Makes the library's errors readable.
 
-/// Texts of the library are trees of places in its sources, one a line. What is left is what was said there.
+/// Returns the messages without places. The library's texts are trees of places in its sources, one a line.
 pub(super) fn readable(text: &str) -> String {
     let said: Vec<&str> = text.lines().filter_map(said).collect();
     match said.is_empty() {
@@ -9,13 +9,13 @@ pub(super) fn readable(text: &str) -> String {
     }
 }
 
-/// Of a line, without the place in the sources.
+/// Returns the message in a line, without the place in the sources.
 fn said(line: &str) -> Option<&str> {
     let line = line.trim();
     if line.is_empty() || is_place(line) {
         return None;
     }
-    // "Check 'condition' failed at file.cpp:12:", with or without words behind it.
+    // "Check 'condition' failed at file.cpp:12:", with or without a message behind it.
     if let Some((_, behind)) = line.split_once("' failed at ")
         && line.starts_with("Check '")
     {
@@ -25,7 +25,7 @@ fn said(line: &str) -> Option<&str> {
     Some(line)
 }
 
-/// "Exception from src/inference/src/cpp/core.cpp:84:".
+/// Matches "Exception from src/inference/src/cpp/core.cpp:84:".
 fn is_place(line: &str) -> bool {
     line.starts_with("Exception from ") && line.ends_with(':')
 }

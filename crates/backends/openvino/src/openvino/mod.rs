@@ -1,4 +1,4 @@
-//! Thin safe layer over OpenVINO's C interface. Everything unsafe in the crate is in this folder.
+//! A thin safe layer over OpenVINO's C interface. Everything unsafe in the crate is in this folder.
 
 mod compiled;
 mod core;

@@ -1,4 +1,4 @@
-//! A model that was read and not compiled: its inputs and outputs, which may be given other types and shapes.
+//! A model before compilation: its inputs and outputs, which may be given other types and shapes.
 
 use std::{ffi::c_int, ptr, slice, sync::Arc};
 
@@ -11,21 +11,21 @@ use super::{
     library::{Library, owned},
 };
 
-/// No tensor has as many dimensions; what says so is damaged.
+/// Most dimensions of a tensor. A larger number means damaged data.
 const MOST_DIMENSIONS: i64 = 256;
 
 /// An input or output as the model declares it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TensorInfo {
-    /// Empty where the model gives it none.
+    /// Name. Empty: the model gives it none.
     pub name: String,
-    /// `None` for types that no request can carry.
+    /// Data type. `None`: no request can carry it.
     pub data_type: Option<DataType>,
-    /// -1 for dimensions the model leaves open. `None` where their number is open.
+    /// Dimensions, with -1 for open ones. `None`: their number is open.
     pub dims: Option<Vec<i64>>,
 }
 
-/// A type that an input or output, by its number, is to have.
+/// A new type for an input or output, which is named by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retyping {
     pub is_input: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Retyping {
     pub data_type: DataType,
 }
 
-/// A model of one thread until it is compiled.
+/// A model before compilation, used by one thread.
 pub(crate) struct Model {
     pub(super) library: Arc<Library>,
     model: Owned<RawModel>,
@@ -81,7 +81,7 @@ impl Model {
         (0..total).map(info).collect()
     }
 
-    /// Gives inputs, by their numbers, other shapes; -1 leaves a dimension open.
+    /// Changes the shapes of inputs, by their numbers; -1 leaves a dimension open.
     pub fn reshape(&self, shapes: &[(usize, Vec<i64>)]) -> Result<()> {
         let indices: Vec<usize> = shapes.iter().map(|(index, _)| *index).collect();
         let mut dims: Vec<Vec<RawDimension>> = shapes
@@ -124,7 +124,7 @@ impl OwnedPort<'_> {
         Ok(TensorInfo { name: self.name(), data_type, dims: self.dims()? })
     }
 
-    /// The library calls it an error if there is none.
+    /// Returns the name. The library returns an error if there is none.
     fn name(&self) -> String {
         let mut name = ptr::null_mut();
         // SAFETY: the port is alive, the place valid.

@@ -1,4 +1,4 @@
-//! Conversions before and behind a model, for clients that send and want other types than it has.
+//! Conversions before and behind a model, for clients that use other types than the model.
 
 use std::ptr;
 
@@ -11,7 +11,7 @@ use super::{
     model::{Model, Retyping},
 };
 
-/// The model with a conversion before and behind it, where the types asked for are not its own.
+/// Returns the model with conversions before and behind it for types that are not its own.
 pub(crate) fn retyped(model: Model, retypings: &[Retyping]) -> Result<Model> {
     if retypings.is_empty() {
         return Ok(model);

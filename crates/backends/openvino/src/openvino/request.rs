@@ -1,4 +1,4 @@
-//! What one instance runs a model with.
+//! The infer request with which an instance runs a model.
 
 use std::{ptr, sync::Arc};
 
@@ -12,9 +12,8 @@ use super::{
 };
 
 /// The inputs, the outputs and the run of one instance.
-///
-/// It keeps the tensors that it was given, and with those of the caller's memory an address that may be gone after the
-/// run: nothing but a run reads it, and whoever runs sets every input before.
+/// It keeps the tensors that it was given, and with a caller's memory an address that may be freed after the run. Only a run
+/// reads it, and every caller of a run sets all inputs before.
 pub(crate) struct InferRequest {
     library: Arc<Library>,
     request: Owned<RawRequest>,
@@ -32,20 +31,20 @@ impl InferRequest {
         Ok(Self { library: library.clone(), request })
     }
 
-    /// What runs read an input from, from now on.
+    /// Sets the tensor from which later runs read an input.
     ///
-    /// What the tensor lies over must outlive the runs that follow, until the input is set again.
+    /// The memory of the tensor must outlive all later runs until the input is set again.
     pub fn set_input(&self, index: usize, tensor: &Tensor) -> Result<()> {
         let set = self.library.functions.set_input;
         // SAFETY: request and tensor are alive; a tensor of the library's own memory is shared.
         self.library.check(unsafe { set(self.request.as_ptr(), index, tensor.as_ptr()) })
     }
 
-    /// Computes, on this thread and those that help it: handing a run over to another thread would cost more than a small
+    /// Computes on this thread and those that help it. Handing a run over to another thread would cost more than a small
     /// model takes.
     ///
     /// # Errors
-    /// Those of the library; a division of integers that has no result.
+    /// Those of the library, and a division of integers without a result.
     pub fn infer(&self) -> Result<()> {
         // SAFETY: the request is alive and idle, and so is what its inputs lie over (see `set_input`).
         let infer = || unsafe { (self.library.functions.infer)(self.request.as_ptr()) };
@@ -53,15 +52,15 @@ impl InferRequest {
         self.library.check(status)
     }
 
-    /// Where runs write an output from now on.
+    /// Sets the tensor into which later runs write an output.
     pub fn set_output(&self, index: usize, tensor: &Tensor) -> Result<()> {
         let set = self.library.functions.set_output;
         // SAFETY: request and tensor are alive; the request shares the tensor's memory.
         self.library.check(unsafe { set(self.request.as_ptr(), index, tensor.as_ptr()) })
     }
 
-    /// What the last run wrote, to be read before its inputs go: it may lie in their memory. The next run writes into the
-    /// same.
+    /// Returns the tensor that the last run wrote. Read it before the inputs are freed: it may lie in their memory. The next
+    /// run writes into the same.
     pub fn output(&self, index: usize) -> Result<Tensor> {
         let mut tensor = ptr::null_mut();
         let get = self.library.functions.get_output;

@@ -18,16 +18,16 @@ use super::{
     texts,
 };
 
-/// Of an input that holds nothing: an address that is not null.
+/// Address of an input without elements, which is not null.
 const NOWHERE: *mut c_void = ptr::without_provenance_mut(64);
-/// No tensor has as many dimensions; what says so is damaged.
+/// Most dimensions of a tensor. A larger number means damaged data.
 const MOST_DIMENSIONS: i64 = 256;
 
 /// A tensor in host memory, in the form the library works with.
 pub(crate) struct Tensor {
     library: Arc<Library>,
     tensor: Owned<RawTensor>,
-    /// Memory the tensor lies over, where it is not its own.
+    /// Memory of the tensor, if it is not its own.
     _backing: Option<Bytes>,
 }
 
@@ -44,7 +44,7 @@ impl Tensor {
         Ok(Self { library: library.clone(), tensor, _backing: None })
     }
 
-    /// A tensor over `data`, which is not copied. `data` must hold exactly `dims` elements of a fixed-size type and
+    /// Makes a tensor over `data`, which is not copied. `data` must hold exactly `dims` elements of a fixed-size type and
     /// start on a multiple of the element's size.
     pub fn over(
         library: &Arc<Library>,
@@ -68,7 +68,7 @@ impl Tensor {
         Ok(Self { _backing: Some(data), ..tensor })
     }
 
-    /// A tensor of the library's own memory, to be written into.
+    /// Makes a tensor of the library's own memory, to be written into.
     pub fn with_room(library: &Arc<Library>, dims: &[i64], data_type: DataType) -> Result<Self> {
         let mut dims = dims.to_vec();
         let mut tensor = ptr::null_mut();
@@ -79,7 +79,7 @@ impl Tensor {
         unsafe { Self::adopt(library, tensor) }
     }
 
-    /// A tensor of texts, copied into the library. `dims` must have as many elements as `texts`.
+    /// Makes a tensor of texts, copied into the library. `dims` must have as many elements as `texts`.
     pub fn of_texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
         check_texts(texts, dims)?;
         let terminated = texts::terminated(texts)?;
@@ -99,7 +99,7 @@ impl Tensor {
         self.tensor.as_ptr()
     }
 
-    /// Element type and shape. `None` as the type: one that no request can carry.
+    /// Returns element type and shape. The type is `None` if no request can carry it.
     pub fn describe(&self) -> Result<(Option<DataType>, Shape)> {
         let functions = &self.library.functions;
         let mut number: c_int = 0;
@@ -110,7 +110,7 @@ impl Tensor {
         // SAFETY: as above.
         let asked = unsafe { (functions.tensor_shape)(self.as_ptr(), &mut shape) };
         if let Err(error) = self.library.check(asked) {
-            // The library has no shape to give where there are no dimensions.
+            // The library returns no shape if there are no dimensions.
             return match self.is_one_element(data_type)? {
                 true => Ok((data_type, Shape::scalar())),
                 false => Err(error),
@@ -143,8 +143,8 @@ impl Tensor {
         non_null(data.cast())
     }
 
-    /// The bytes of a tensor of fixed-size elements, of which `describe` said they are `byte_size`, with the tensor as
-    /// their owner: no run may write into it any more.
+    /// Returns the bytes of a tensor of fixed-size elements. `describe` gives the `byte_size`. The tensor becomes their
+    /// owner: no run may write into it any more.
     pub fn into_buffer(self, byte_size: usize) -> Result<Buffer> {
         self.has_size(byte_size)?;
         if byte_size == 0 {
@@ -155,7 +155,7 @@ impl Tensor {
         Ok(unsafe { buffer_over(self, data, byte_size) })
     }
 
-    /// The same, copied.
+    /// Copies the bytes, as [`Tensor::into_buffer`] returns them.
     pub fn copied(&self, byte_size: usize) -> Result<Buffer> {
         self.has_size(byte_size)?;
         if byte_size == 0 {
@@ -189,7 +189,7 @@ impl Tensor {
         }
     }
 
-    /// The elements of a tensor of `count` texts in the wire form.
+    /// Returns the elements of a tensor of `count` texts in the wire form.
     pub fn to_length_prefixed(&self, count: usize) -> Result<Vec<u8>> {
         if count == 0 {
             return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! Texts in tensors. The C interface takes them and does not give them back: they are read in the form that the C++
-//! library of GCC has them in, after one was found to have it.
+//! Texts in tensors. The C interface takes texts and does not return them. They are read in the form of GCC's C++ library,
+//! after a check that the library uses it.
 
 use std::{
     ffi::CString,
@@ -12,7 +12,7 @@ use galatea_types::{Error, Result};
 
 use super::functions::{Functions, OK, RawShape, Tensor as RawTensor};
 
-/// Of `std::string`: address, length, and room for short ones.
+/// The memory of a `std::string`: address, length, and room for short ones.
 #[repr(C)]
 struct StdString {
     data: *const u8,
@@ -23,11 +23,11 @@ struct StdString {
 /// Bytes of an element.
 pub(super) const SIZE: usize = size_of::<StdString>();
 
-/// One that lies in the element itself, and one that does not.
+/// A text short enough to lie in the element itself, and one that is too long.
 const PROBES: [&std::ffi::CStr; 2] =
     [c"short", c"a text that is longer than the room in the element"];
 
-/// Whether a tensor of known texts holds them in the form they are read in.
+/// Returns true if a tensor of known texts holds them in the expected form.
 pub(super) fn have_known_form(functions: &Functions) -> bool {
     let pointers = PROBES.map(|text| text.as_ptr());
     let mut dims = [2];
@@ -66,7 +66,7 @@ unsafe fn holds_probes(elements: NonNull<StdString>) -> bool {
     })
 }
 
-/// As the library takes them.
+/// Copies texts as the library takes them.
 pub(super) fn terminated(texts: &[&[u8]]) -> Result<Vec<CString>> {
     let terminated = |text: &&[u8]| {
         CString::new(*text).map_err(|_| {

@@ -1,4 +1,4 @@
-//! Parameters of a model, read and checked. Names and texts are Triton's, newer and older ones.
+//! The parameters of a model, read and checked. Names and texts are Triton's, newer and older ones.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -6,39 +6,39 @@ use galatea_backend::{CompletionContext, Settings as Source, misconfigured};
 use galatea_config::{FieldPath, ModelConfig};
 use galatea_types::{Code, Result};
 
-/// How many runs of the model are computed at once, each by its share of the threads.
+/// The number of runs of the model that are computed at once. They share the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streams {
     Number(u32),
-    /// As many as OpenVINO thinks best for throughput.
+    /// The number that OpenVINO chooses for throughput.
     Auto,
     /// One for each node of memory.
     Numa,
 }
 
-/// What a model's configuration and the command line ask for.
+/// Settings from the model's configuration and the command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Settings {
     pub hint: Option<&'static str>,
     pub threads: Option<u32>,
     pub compilation_threads: Option<u32>,
     pub streams: Option<Streams>,
-    /// In which numbers a model of larger ones is computed, as OpenVINO has it: f32, bf16 or f16.
+    /// Type for computing models of larger types, by OpenVINO's names: f32, bf16 or f16.
     pub precision: &'static str,
     pub is_pinned: Option<bool>,
-    /// A library with operations.
+    /// A library with custom operations.
     pub extension: Option<PathBuf>,
-    /// The model is compiled for batches of `max_batch_size` alone.
+    /// True if the model is compiled for batches of `max_batch_size` only.
     pub has_fixed_batch: bool,
-    /// Smaller batches are filled up to that.
+    /// True if smaller batches are filled up to that size.
     pub pads_batches: bool,
-    /// The model gets the configuration's dims.
+    /// True if the model gets the configuration's dims.
     pub reshapes: bool,
-    /// Where compiled models are kept.
+    /// Folder for compiled models.
     pub cache: Option<PathBuf>,
 }
 
-/// What a value has to be, as in Triton where it has the parameter, and what to write.
+/// The expected form of a value, in Triton's words if it has the parameter, and advice.
 #[derive(Clone, Copy)]
 struct Expected(&'static str, &'static str);
 
@@ -87,7 +87,7 @@ impl Settings {
     }
 }
 
-/// `cache-dir` of the command line: no model may choose where the server writes.
+/// Returns `cache-dir` of the command line: no model may choose where the server writes.
 fn cache(config: &BTreeMap<String, String>) -> Option<PathBuf> {
     let folder = Source::of(config).get("cache-dir").filter(|folder| !folder.is_empty())?;
     Some(PathBuf::from(folder))
@@ -99,7 +99,7 @@ fn extension(config: &ModelConfig, around: &CompletionContext<'_>) -> Result<Opt
     Ok(name.map(|name| around.find_library(KEY, name)).transpose()?)
 }
 
-/// Those of a model's configuration. Empty values count as not given, as in Triton.
+/// The parameters of a model's configuration. Empty values count as not given, as in Triton.
 struct Parameters<'a>(&'a BTreeMap<String, String>);
 
 impl<'a> Parameters<'a> {
@@ -107,7 +107,7 @@ impl<'a> Parameters<'a> {
         self.0.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// The newer name goes first.
+    /// Returns the first given name. The newer one comes first.
     fn first_of<const N: usize>(&self, keys: [&'static str; N]) -> Option<&'static str> {
         keys.into_iter().find(|key| self.get(key).is_some())
     }
@@ -171,7 +171,7 @@ impl<'a> Parameters<'a> {
         key.map_or(Ok(None), |key| self.read(key, STREAMS, read))
     }
 
-    /// Of the older name `NO` is a value as well; of the newer one there is none but `YES`.
+    /// Reads the precision. The older name takes `NO` as well, the newer one only `YES`.
     fn precision(&self) -> Result<&'static str> {
         const NAMES: [&str; 3] = ["f32", "bf16", "f16"];
         let named = |value: &str| NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(value));
@@ -188,7 +188,7 @@ impl<'a> Parameters<'a> {
         Ok(if is_bf16 { "bf16" } else { "f32" })
     }
 
-    /// Threads that may move within a node of memory are not pinned to cores.
+    /// Reads the pinning. Threads that may move within a node of memory are not pinned to cores.
     fn pinning(&self) -> Result<Option<bool>> {
         let read = |value: &str| match value.to_ascii_lowercase().as_str() {
             "yes" => Some(true),

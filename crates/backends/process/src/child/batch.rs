@@ -7,32 +7,32 @@ use galatea_config::ModelConfig;
 use galatea_types::{Error, PreparedRequest, RequestContext, Responder, Result};
 use galatea_worker::{
     Message, SharedMemory, received_request,
-    wire::{Malformed, Outgoing, Reader, RequestHead, kind, put_response},
+    wire::{OutgoingMessage, ProtocolError, Reader, RequestHead, kind, put_response},
 };
 
 /// The requests of one EXECUTE message.
 pub(super) struct Execution {
     id: u64,
-    /// With their keys, in their order; an error where the request cannot be understood.
+    /// The requests with their keys, in order, or the error of a request that cannot be understood.
     requests: Vec<(u64, Result<PreparedRequest>)>,
 }
 
 impl Execution {
-    pub fn read(message: &Message<'_>, config: &ModelConfig) -> Result<Self, Malformed> {
+    pub fn read(message: &Message<'_>, config: &ModelConfig) -> Result<Self, ProtocolError> {
         let header = message.packet.header;
         let mut reader = Reader::new(message.packet.payload.meta);
         let requests = (0..header.count).map(|_| request(message, &mut reader, config));
         Ok(Self { id: header.id, requests: requests.collect::<Result<_, _>>()? })
     }
 
-    /// Executes them together; the reply.
+    /// Executes the requests together and returns the reply.
     pub fn run(
         self,
         instance: &mut dyn ModelInstance,
         (model, version): (&Arc<str>, i64),
         memory: &SharedMemory,
-    ) -> Outgoing {
-        let mut reply = Outgoing::new(kind::EXECUTED, self.id);
+    ) -> OutgoingMessage {
+        let mut reply = OutgoingMessage::new(kind::EXECUTED, self.id);
         let (mut keys, mut pending) = (Vec::new(), Vec::new());
         for (key, request) in self.requests {
             match request {
@@ -47,7 +47,7 @@ impl Execution {
         }
         let mut batch = Batch::new(model.clone(), version, pending);
         instance.execute(&mut batch);
-        // Inputs and outputs are gone when the reply is sent, so that their blocks go back with it.
+        // Inputs and outputs are dropped before the reply is sent, so that their blocks go back with it.
         for (key, (_, outcome)) in keys.into_iter().zip(batch.into_outcomes()) {
             let result = match outcome {
                 Outcome::Answered(result) => result,
@@ -63,7 +63,7 @@ fn request<'a>(
     message: &Message<'a>,
     reader: &mut Reader<'a>,
     config: &ModelConfig,
-) -> Result<(u64, Result<PreparedRequest>), Malformed> {
+) -> Result<(u64, Result<PreparedRequest>), ProtocolError> {
     let head = RequestHead::read(reader)?;
     let request = received_request(&head, message.tensors(&head.inputs)?);
     let prepared = request.map(|request| {
@@ -75,9 +75,9 @@ fn request<'a>(
     Ok((head.key, prepared))
 }
 
-/// Appends a response. One that finds no room becomes an error, which always does.
+/// Appends a response. One that finds no room is replaced by an error, which always fits.
 fn put(
-    reply: &mut Outgoing,
+    reply: &mut OutgoingMessage,
     key: u64,
     result: Result<galatea_types::InferResponse>,
     memory: &SharedMemory,

@@ -1,11 +1,11 @@
-//! The memory that a child may have.
+//! The memory limit of a child.
 
 use std::io;
 
 use galatea_types::{Error, Result};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// From now on the process may not have more than this many bytes of data.
+/// Limits the data of this process to this many bytes.
 pub(super) fn limit_memory(bytes: Option<u64>) -> Result<()> {
     if bytes.is_none() {
         return Ok(());

@@ -4,7 +4,7 @@ use std::sync::Weak;
 
 use galatea_worker::{
     Channels, LogLevels,
-    wire::{Outgoing, kind},
+    wire::{OutgoingMessage, kind},
 };
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use serde_json::json;
@@ -12,21 +12,21 @@ use serde_json::json;
 /// Sends lines to the server, as long as it is there.
 struct LogEvents(Weak<Channels>);
 
-/// From now on lines go to the server: the more important ones until it has said which it [shows](show).
+/// Installs the logger that sends lines to the server. Until the server sets the [levels](show), only important lines go.
 pub(super) fn install(channels: Weak<Channels>) {
-    // Fails where there is a logger already, which then serves.
+    // Fails if there is a logger already, which is then used.
     if log::set_boxed_logger(Box::new(LogEvents(channels))).is_ok() {
         log::set_max_level(LevelFilter::Info);
     }
 }
 
-/// From now on only lines of these levels are made. The server leaves out what its settings do not show.
+/// Sets the levels of lines to send. The server then filters them by its settings.
 pub(super) fn show(levels: LogLevels) {
     log::set_max_level(levels.filter());
 }
 
 impl Log for LogEvents {
-    /// Of libraries only what is a warning at least.
+    /// Libraries log only warnings and errors.
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.level() <= Level::Warn || metadata.target().starts_with("galatea")
     }
@@ -46,7 +46,7 @@ impl Log for LogEvents {
             "line": record.line(),
             "message": record.args().to_string(),
         });
-        let mut event = Outgoing::new(kind::LOG, level);
+        let mut event = OutgoingMessage::new(kind::LOG, level);
         event.meta = line.to_string().into_bytes();
         // A line that finds no room is lost.
         let _ = channels.send_event(&event);

@@ -1,4 +1,4 @@
-//! The program of a child: it constructs a backend, loads one instance of a model, and executes what comes.
+//! The program of a child: it constructs a backend, loads one instance of a model, and executes requests.
 
 mod batch;
 mod limits;

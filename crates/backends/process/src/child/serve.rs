@@ -1,4 +1,4 @@
-//! The life of a child: greeting, one model, executions, the end.
+//! The life of a child: its greeting, one model, executions, and its end.
 
 use std::{io, sync::Arc};
 
@@ -6,7 +6,7 @@ use galatea_backend::Backend;
 use galatea_types::{Error, Result};
 use galatea_worker::{
     ServerConnection,
-    wire::{Malformed, Outgoing, kind, put_failure},
+    wire::{OutgoingMessage, ProtocolError, kind, put_failure},
 };
 use serde_json::Value;
 
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::messages::Subject;
 
-/// Where memory runs out, the kernel is to end a child before the server: half of the range upward.
+/// Score that makes the kernel kill a child before the server when memory runs out: half of the range upward.
 const OOM_SCORE: &str = "500";
 
-/// Serves one model until the server has enough of it or is gone. `words`: the arguments of the process, which end with
-/// the numbers of the descriptors it was given. `open` constructs the backend from what the server described it by.
+/// Serves one model until the server stops the child or is gone. `words`: the arguments of the process, which end with the
+/// numbers of its descriptors. `open` constructs the backend from the server's description.
 ///
 /// # Errors
-/// When the process was not started by a server, or the server sends what it should not.
+/// When the process was not started by a server, or the server sends an invalid message.
 pub fn serve(
     words: &[String],
     open: impl Fn(&Value) -> Result<Arc<dyn Backend>>,
@@ -35,23 +35,23 @@ pub fn serve(
     log_events::install(Arc::downgrade(&connection.channels));
     let mut child = Child { connection };
     let greeting = serde_json::json!({ "pid": std::process::id() }).to_string();
-    if !child.reply(&Outgoing::with_text(kind::HELLO, &greeting))? {
+    if !child.reply(&OutgoingMessage::with_text(kind::HELLO, &greeting))? {
         return Ok(());
     }
     while child.next(&open)? {}
     Ok(())
 }
 
-/// Why a child ended before its time.
+/// The reason why a child ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It was started by hand.
+    /// A person started it.
     #[error("this command is for the server's own use: it runs one isolated model ({0})")]
     NoServer(io::Error),
     /// The server does not follow the protocol.
     #[error("{0}")]
-    Malformed(Malformed),
-    /// A reply found no room.
+    Malformed(ProtocolError),
+    /// A reply found no room in shared memory.
     #[error("{0}")]
     NoRoom(Error),
 }
@@ -61,7 +61,7 @@ struct Child {
 }
 
 impl Child {
-    /// Answers the next of the commands that need no model. False: there is nothing to do any more.
+    /// Answers the next command that needs no model. Returns false if there is nothing left to do.
     fn next(
         &mut self,
         open: &impl Fn(&Value) -> Result<Arc<dyn Backend>>,
@@ -69,19 +69,19 @@ impl Child {
         let received = self.connection.receive(|message| {
             let kind = message.packet.header.kind;
             if !matches!(kind, kind::INIT | kind::COMPLETE) {
-                return Err(Malformed("a model has to be named first"));
+                return Err(ProtocolError("a model has to be named first"));
             }
             let subject = serde_json::from_value(message.json()?);
             subject
                 .map(|subject: Subject| (kind, subject))
-                .map_err(|_| Malformed("it names no model"))
+                .map_err(|_| ProtocolError("it names no model"))
         });
         let Some(received) = received else { return Ok(false) };
         let (kind, subject) = received.map_err(ServeError::Malformed)?;
         log_events::show(subject.log_levels);
         let backend =
             limits::limit_memory(subject.memory_limit).and_then(|()| open(&subject.backend));
-        let mut reply = Outgoing::new(kind + 1, 0);
+        let mut reply = OutgoingMessage::new(kind + 1, 0);
         let loaded = backend.and_then(|backend| match &subject.instance {
             Some(instance) => subject::load(&*backend, &subject, instance).map(Some),
             None => {
@@ -102,7 +102,7 @@ impl Child {
         }
     }
 
-    /// Executes what comes. False: the server wants no more.
+    /// Executes requests. Returns false if the server ends the child.
     fn execute_all(&mut self, mut loaded: Loaded) -> Result<bool, ServeError> {
         let memory = self.connection.memory.clone();
         let name = loaded.config.name().clone();
@@ -110,7 +110,7 @@ impl Child {
             let received = self.connection.receive(|message| match message.packet.header.kind {
                 kind::EXECUTE => Execution::read(message, &loaded.config).map(Some),
                 kind::FINALIZE => Ok(None),
-                _ => Err(Malformed("its kind is unknown")),
+                _ => Err(ProtocolError("its kind is unknown")),
             });
             let Some(received) = received else { return Ok(false) };
             let Some(execution) = received.map_err(ServeError::Malformed)? else { break };
@@ -120,11 +120,11 @@ impl Child {
             }
         }
         drop(loaded);
-        self.reply(&Outgoing::new(kind::FINALIZED, 0))?;
+        self.reply(&OutgoingMessage::new(kind::FINALIZED, 0))?;
         Ok(false)
     }
 
-    fn reply(&self, message: &Outgoing) -> Result<bool, ServeError> {
+    fn reply(&self, message: &OutgoingMessage) -> Result<bool, ServeError> {
         self.connection.reply(message).map_err(ServeError::NoRoom)
     }
 }

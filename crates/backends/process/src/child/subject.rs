@@ -1,4 +1,4 @@
-//! What a child was told to load or to complete, with the backend constructed.
+//! The model that a child loads or completes, with the backend constructed.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Loaded {
     pub version: i64,
 }
 
-/// The configuration as the backend completes it, as JSON.
+/// Returns the configuration as the backend completes it, as JSON.
 pub(super) fn complete(backend: &dyn Backend, subject: &Subject) -> Result<String> {
     let config: ConfigDraft = raw_config(subject)?.into();
     let context = CompletionContext {
@@ -59,7 +59,7 @@ pub(super) fn load(
         group: Arc::new(group),
         device_id: instance.device_id,
         index: instance.index,
-        // Whatever ends the instance ends the process, which the server watches.
+        // A failed instance ends the process, which the server watches.
         alarm: InstanceAlarm::default(),
     })?;
     Ok(Loaded { instance, _model: model, config, version: subject.version })
@@ -69,7 +69,7 @@ fn raw_config(subject: &Subject) -> Result<RawModelConfig> {
     parse_json(&subject.config.to_string())
 }
 
-/// The server checked it: here the check gives the form that backends take.
+/// Checks a configuration that the server has checked, to get the form that backends take.
 fn checked(raw: RawModelConfig, instance: &InstancePlace) -> Result<ModelConfig> {
     let name = raw.name.clone();
     let gpus = [instance.device_id];
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::{isolation::Isolation, model::IsolatedModel, start::ChildProgram};
 
-    /// The configuration that the child of this instance works with, and the instance as it is told.
+    /// Returns the configuration that the child of this instance works with, and the instance in its message.
     fn told(spec: &InstanceSpec) -> (ModelConfig, InstancePlace) {
         let text = "name: 'm' backend: 'b' max_batch_size: 4
              parameters { key: 'isolation' value { string_value: 'process' } }

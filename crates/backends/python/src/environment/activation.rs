@@ -1,5 +1,5 @@
-//! The variables that activating an environment sets: its script `bin/activate` runs, as in Triton, and they are read from
-//! the shell's environment afterwards.
+//! The variables that activating an environment sets. As in Triton, its script `bin/activate` runs, and the variables are
+//! then read from the shell's environment.
 
 use std::{
     collections::BTreeMap,
@@ -12,20 +12,20 @@ use std::{
 use galatea_types::Environment as Variables;
 
 use super::{
-    confinement::{Confinement, Reach},
+    confinement::{Confinement, ProgramAccess},
     interpreter::installations,
     search,
 };
 
-/// Beside the interpreter of the environment.
+/// Path of the script in the environment.
 const SCRIPT: &str = "bin/activate";
-/// The script sets variables and does nothing else.
+/// Time limit of the script, which should only set variables.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MARK: &str = "galatea-activated ";
 /// `$1` is the script, `$2` the interpreter, which writes the environment as JSON, and `$3` its program.
 const COMMANDS: &str = ". \"$1\" >/dev/null 2>&1; exec \"$2\" -I -c \"$3\"";
 const REPORT: &str = "import json, os\nprint('galatea-activated ' + json.dumps(dict(os.environ)))";
-/// Variables that belong to the shell which runs the script.
+/// Variables of the shell that runs the script.
 const OF_THE_SHELL: [&str; 6] = ["PWD", "OLDPWD", "SHLVL", "_", "PS1", "BASH_ENV"];
 
 /// Returns the path of the script, if there is one.
@@ -35,7 +35,7 @@ pub(super) fn script(root: &Path) -> Option<PathBuf> {
 
 pub(super) struct Activation<'a> {
     pub root: &'a Path,
-    /// Its interpreter.
+    /// Interpreter of the environment.
     pub python: &'a Path,
     /// The variables that the interpreter has without the script.
     pub settings: &'a [(OsString, OsString)],
@@ -44,8 +44,8 @@ pub(super) struct Activation<'a> {
 }
 
 impl Activation<'_> {
-    /// The variables that the script sets to something else than the interpreter or the server has. A script that cannot
-    /// be run is logged.
+    /// Returns the variables that the script sets to other values than the interpreter or the server has. A script that
+    /// cannot be run is logged.
     pub fn variables(&self, confinement: &Confinement) -> Vec<(OsString, OsString)> {
         let Some(script) = script(self.root) else { return Vec::new() };
         let Some(shell) = search::on_path("bash", self.server) else {
@@ -57,7 +57,7 @@ impl Activation<'_> {
         command.args([script.as_os_str(), self.python.as_os_str(), REPORT.as_ref()]);
         command.envs(self.settings.iter().cloned()).current_dir("/");
         let readable = [installations(self.python), vec![self.root.to_owned()]].concat();
-        let reach = Reach { readable, ..Reach::default() };
+        let reach = ProgramAccess { readable, ..ProgramAccess::default() };
         let mut report = None;
         let done = confinement.run(command, reach, TIMEOUT, &mut |line: &str| {
             if let Some(json) = line.strip_prefix(MARK) {
@@ -79,7 +79,7 @@ impl Activation<'_> {
         let is_changed = |(name, value): &(String, String)| {
             let given = self.settings.iter().rev().find(|(known, _)| known == name.as_str());
             let before = given.map(|(_, value)| value.clone()).or_else(|| self.server.get(name));
-            // An empty variable is as good as none.
+            // An empty variable counts as unset.
             before.unwrap_or_default() != OsString::from(value)
         };
         let all = report.into_iter().filter(|pair| is_kept(pair) && is_changed(pair));

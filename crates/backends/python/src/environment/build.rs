@@ -1,4 +1,4 @@
-//! Building a venv from a model's requirements: once, then it is in the cache.
+//! Builds a venv from a model's requirements, once. It is then kept in the cache.
 
 use std::{
     ffi::OsString,
@@ -13,8 +13,8 @@ use galatea_types::{Environment as Variables, Error, Result};
 use sha2::{Digest, Sha256};
 
 use super::{
-    cache::Cached, command, confinement::Reach, interpreter::Interpreter, lease::EnvironmentLease,
-    request::Work, requirements::Requirements, search, space,
+    cache::CachedFolder, command, confinement::ProgramAccess, interpreter::Interpreter,
+    lease::EnvironmentLease, request::Work, requirements::Requirements, search, space,
 };
 
 /// The default index of pip and uv.
@@ -23,20 +23,20 @@ const PUBLIC_INDEX: &str = "https://pypi.org/simple";
 pub(super) struct Build<'a> {
     pub work: Work<'a>,
     pub requirements: &'a Requirements,
-    /// The interpreter that creates it.
+    /// The interpreter that creates the venv.
     pub base: &'a Interpreter,
 }
 
 impl Build<'_> {
-    /// Folder of the venv, and what keeps it.
+    /// Returns the folder of the venv, and the lease that keeps it.
     pub fn built(&self) -> Result<(PathBuf, EnvironmentLease)> {
-        Cached::new(self.work, self.digest())?.get(&mut |folder| self.build(folder))
+        CachedFolder::new(self.work, self.digest())?.get(&mut |folder| self.build(folder))
     }
 
     fn digest(&self) -> Sha256 {
         let mut digest = self.requirements.digest.clone();
         for argument in &self.requirements.arguments {
-            // The file's content is in the digest; its path does not matter.
+            // The digest contains the file's content; its path does not matter.
             let file = self.requirements.file.as_deref();
             if Some(argument.as_os_str()) != file.map(Path::as_os_str) {
                 digest.update(argument.as_encoded_bytes());
@@ -66,13 +66,13 @@ impl Build<'_> {
             None => self.with_pip(folder),
         };
         if request.confinement.is_in_force() {
-            // Only what is there can be named to the kernel.
+            // The kernel's rules can only name folders that exist.
             std::fs::create_dir_all(folder).map_err(|e| space::not_written(folder, e))?;
         }
         for step in steps {
             request.confinement.stop.check()?;
             let mut told =
-                Told { model, step: step.title, start, packages: 0, progress: &mut *progress };
+                BuildLog { model, step: step.title, start, packages: 0, progress: &mut *progress };
             told.doing("");
             let done =
                 self.run(step, self.reach(uv.as_deref(), folder), (folder, deadline), &mut told);
@@ -88,7 +88,7 @@ impl Build<'_> {
         let python = folder.join("bin/python");
         let mut venv = Command::new(&self.base.path);
         venv.args(["-m", "venv", "--without-pip"]).args(self.site_packages()).arg(folder);
-        // A step of its own: venv hides the output of ensurepip, such as that the disk is full.
+        // A separate step: venv hides the output of ensurepip, such as that the disk is full.
         let mut pip = Command::new(&python);
         pip.args(["-I", "-m", "ensurepip", "--upgrade", "--default-pip"]);
         let mut install = Command::new(&python);
@@ -96,7 +96,7 @@ impl Build<'_> {
             .args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input"])
             .args(["--progress-bar", "off"])
             .args(&self.requirements.arguments)
-            // Set for the user's own shell, it cannot hold in a venv.
+            // A setting for the user's own shell cannot apply in a venv.
             .env("PIP_USER", "0");
         vec![
             Step { title: "python -m venv", command: venv },
@@ -119,17 +119,18 @@ impl Build<'_> {
         vec![Step { title: "uv venv", command: venv }, Step { title: "uv pip", command: install }]
     }
 
-    /// What takes the place of an interpreter keeps its packages in sight.
+    /// Returns the option by which an environment that only adds numpy keeps the interpreter's own packages visible.
     fn site_packages(&self) -> Option<&'static str> {
         self.requirements.file.is_none().then_some("--system-site-packages")
     }
 
-    /// Caches of the installers are shared by all models: what one could put there would run for the others.
-    fn reach(&self, uv: Option<&Path>, folder: &Path) -> Reach {
+    /// Returns the access that a build needs. All models share the installers' caches, and a confined model's build may not
+    /// write there: its files would run for other models.
+    fn reach(&self, uv: Option<&Path>, folder: &Path) -> ProgramAccess {
         let mut readable = self.base.folders.clone();
         readable.extend(uv.and_then(|uv| uv.canonicalize().ok()));
         let Work { request, variables, .. } = self.work;
-        // Its requirements may lie there.
+        // The requirements may lie there.
         readable.extend([request.model_dir, request.version_dir].map(Path::to_owned));
         let home = variables.path("HOME");
         let settings = [".config/pip", ".pip", ".config/uv"];
@@ -137,15 +138,15 @@ impl Build<'_> {
         let named = ["PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE", "UV_CONFIG_FILE"];
         readable.extend(named.iter().filter_map(|name| variables.path(name)));
         readable.extend(PipSettings::read(variables).folders);
-        Reach { readable, writable: vec![folder.to_owned()], has_network: true }
+        ProgramAccess { readable, writable: vec![folder.to_owned()], has_network: true }
     }
 
     fn run(
         &self,
         step: Step,
-        reach: Reach,
+        reach: ProgramAccess,
         (folder, deadline): (&Path, Instant),
-        told: &mut Told<'_>,
+        told: &mut BuildLog<'_>,
     ) -> Result<()> {
         let Step { title, mut command } = step;
         let confinement = self.work.request.confinement;
@@ -158,7 +159,7 @@ impl Build<'_> {
         if let Some(here) = self.requirements.file.as_deref().and_then(Path::parent) {
             command.current_dir(here);
         }
-        // Packages found there would count as installed.
+        // Packages found by these variables would count as installed.
         command.env_remove("PYTHONPATH").env_remove("PYTHONHOME");
         let left = deadline.saturating_duration_since(Instant::now());
         let done = confinement.run(command, reach, left, told);
@@ -172,7 +173,7 @@ impl Build<'_> {
                 .prefixed(format_args!("cannot build {what}: "));
         }
         if matches!(failure.kind, command::FailureKind::TimedOut(_)) {
-            // Of all steps together.
+            // The limit is for all steps together.
             let seconds = self.work.options.build_timeout.as_secs();
             return Error::unavailable(format!(
                 "cannot build {what}: not done after {seconds} s; set a longer limit with \
@@ -189,18 +190,18 @@ struct Step {
     command: Command,
 }
 
-/// Tells the log each line of a step, and a person what is being done.
-struct Told<'a> {
+/// Logs each line of a step, and shows the progress to a person.
+struct BuildLog<'a> {
     model: &'a str,
     step: &'static str,
-    /// Of the build.
+    /// Start of the build.
     start: Instant,
-    /// What the installer has found so far.
+    /// Number of packages that the installer has found so far.
     packages: u64,
     progress: &'a mut dyn Progress,
 }
 
-impl Told<'_> {
+impl BuildLog<'_> {
     fn doing(&mut self, line: &str) {
         let colon = if line.is_empty() { "" } else { ": " };
         let packages = match self.packages {
@@ -212,7 +213,7 @@ impl Told<'_> {
     }
 }
 
-impl command::Follow for Told<'_> {
+impl command::ProgramFollower for BuildLog<'_> {
     fn line(&mut self, line: &str) {
         log::info!("model '{}': {}: {line}", self.model, self.step);
         self.packages = packages(line, self.packages);
@@ -225,7 +226,7 @@ impl command::Follow for Told<'_> {
     }
 }
 
-/// How many packages the installer has found when it has written this line: pip names each, uv counts them.
+/// Returns the number of packages found after this line: pip names each, uv counts them.
 fn packages(line: &str, before: u64) -> u64 {
     let mut words = line.split_whitespace();
     match (words.next(), words.next()) {
@@ -237,7 +238,7 @@ fn packages(line: &str, before: u64) -> u64 {
     }
 }
 
-/// pip's settings for uv, which does not read them; only where it has none of its own.
+/// pip's settings for uv, which does not read them. They apply only if uv has none of its own.
 struct UvSettings {
     variables: Vec<(&'static str, OsString)>,
     is_offline: bool,

@@ -1,7 +1,7 @@
 //! Folders that are created once and then used by every server of the machine.
 //!
-//! The files of an environment contain its path, so it cannot be created elsewhere and moved. It is created in place,
-//! under a lock, and a marker is written last: a folder without one was left by an interrupted attempt.
+//! The files of an environment contain its path, so it cannot be moved. It is created in place, under a lock, and a marker
+//! is written last. A folder without a marker was left by an interrupted attempt.
 
 use std::{
     fs,
@@ -22,21 +22,21 @@ use super::{
     space,
 };
 
-pub(super) struct Cached<'a> {
+pub(super) struct CachedFolder<'a> {
     root: PathBuf,
-    /// A digest of everything that the content depends on.
+    /// A digest of everything that determines the content.
     key: String,
     work: Work<'a>,
 }
 
-impl<'a> Cached<'a> {
+impl<'a> CachedFolder<'a> {
     pub fn new(work: Work<'a>, digest: Sha256) -> Result<Self> {
         let key = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { root: cache_folder(work.variables)?, key, work })
     }
 
-    /// The folder, created by `create` unless it is there and complete, and what keeps it. A lock serializes creations
-    /// of the same folder, in this process and others. When `create` fails nothing is left.
+    /// Returns the folder and the lease that keeps it. `create` makes the folder unless it is complete. A lock serializes
+    /// creations of the same folder, in this process and others. When `create` fails nothing is left.
     pub fn get(
         &self,
         create: &mut dyn FnMut(&Path) -> Result<()>,
@@ -73,7 +73,7 @@ impl<'a> Cached<'a> {
         write_new(&folder.join(MARKER), &size).map_err(|e| self.not_written(e))
     }
 
-    /// Held until dropped, or until this process dies.
+    /// Takes the lock, which is held until dropped, or until this process dies.
     fn lock(&self, access: Access) -> Result<FolderLock> {
         let Work { request, options, .. } = self.work;
         let mut on_wait = || {
@@ -102,7 +102,7 @@ impl<'a> Cached<'a> {
     }
 }
 
-/// Writes no file that is there, and none that a link leads to: what a package has put there is not the server's.
+/// Writes a new file. It overwrites nothing and follows no link: a package could have put either there.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -111,12 +111,12 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     fs::File::create_new(path)?.write_all(text.as_bytes())
 }
 
-/// It has its marker, and the interpreter that its links lead to is still there.
+/// Returns true if the folder has its marker, and the interpreter that its links lead to is still there.
 fn is_complete(folder: &Path) -> bool {
     folder.join(MARKER).exists() && root_of(folder).join("bin/python").exists()
 }
 
-/// The environment in a folder: the folder itself, or the only one in it, as some archives have it.
+/// Returns the root of the environment in a folder: the folder itself, or the only one in it, as some archives have it.
 pub(super) fn root_of(folder: &Path) -> PathBuf {
     if folder.join("bin").is_dir() {
         return folder.to_owned();

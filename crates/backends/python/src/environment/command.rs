@@ -1,4 +1,4 @@
-//! Running a program to its end, with its lines as they come and a limit on its time.
+//! Runs a program to its end, reads its lines as they come, and limits its time.
 
 use std::{
     collections::VecDeque,
@@ -20,22 +20,22 @@ use rustix::{
 /// Lines kept for an error message.
 const LAST_LINES: usize = 20;
 
-/// Bytes of a line that are looked at: what a program writes is its own affair, its memory is not.
+/// Most bytes of a line that are kept, which bounds the memory for a program's output.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// How long the output of a program is read after it has ended: its children may hold the pipe open.
+/// Longest wait for the output of a program that has ended: its children may hold the pipe open.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a follower hears that the program runs on.
+/// Interval between the calls of `runs`.
 const RUNS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long after a child's the signal to this program may come, where a supervisor sends it to both.
+/// Longest wait for the signal to this program after a child's end by signal. A supervisor may send it to both.
 const OWN_SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Failure {
     pub kind: FailureKind,
-    /// The last lines it wrote, the newest last.
+    /// The last lines of its output, the newest last.
     pub lines: Vec<String>,
 }
 
@@ -43,13 +43,13 @@ pub(super) struct Failure {
 pub(super) enum FailureKind {
     NotStarted(io::Error),
     TimedOut(Duration),
-    /// Killed, because the program was asked to stop.
+    /// The program was killed because this one was asked to stop.
     Stopped,
     Ended(ExitStatus),
 }
 
 impl Failure {
-    /// The last line that says it is an error, as pip, uv and Python write it.
+    /// Returns the last line that reports an error, as pip, uv and Python write it.
     fn reason(&self) -> Option<&str> {
         let is_error = |line: &str| {
             let word = line.split(':').next().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Failure {
     }
 }
 
-/// `ModuleNotFoundError`, `subprocess.CalledProcessError`.
+/// Matches `ModuleNotFoundError` and `subprocess.CalledProcessError`.
 fn is_exception(word: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     word.ends_with("Error") && word.chars().all(is_name)
@@ -95,14 +95,14 @@ impl fmt::Display for Failure {
     }
 }
 
-pub(super) trait Follow {
+pub(super) trait ProgramFollower {
     fn line(&mut self, line: &str);
 
-    /// The program runs on. Called about once a second.
+    /// Called about once a second while the program runs.
     fn runs(&mut self) {}
 }
 
-impl<F: FnMut(&str)> Follow for F {
+impl<F: FnMut(&str)> ProgramFollower for F {
     fn line(&mut self, line: &str) {
         self(line);
     }
@@ -116,24 +116,24 @@ enum Event {
     Stopped,
 }
 
-/// When a program is killed with all its child processes.
+/// The limits after which a program is killed with all its child processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits<'a> {
-    /// It runs no longer.
+    /// Longest run time.
     pub time: Duration,
-    /// A request ends it at once.
+    /// Ends the program at once when it is requested.
     pub stop: &'a Stop,
 }
 
-/// Runs `command` with nothing to read, and tells `follower` of each line of its output and errors. The kernel kills the
+/// Runs `command` with empty input, and passes each line of its output and errors to `follower`. The kernel kills the
 /// program when this process dies.
 pub(super) fn run(
     mut command: Command,
     limits: Limits<'_>,
-    follower: &mut dyn Follow,
+    follower: &mut dyn ProgramFollower,
 ) -> Result<(), Failure> {
     let mut lines = VecDeque::new();
-    let kind = match follow(&mut command, limits, &mut Kept { lines: &mut lines, follower }) {
+    let kind = match follow(&mut command, limits, &mut LastLines { lines: &mut lines, follower }) {
         Ok(status) if status.success() => return Ok(()),
         Ok(status) if was_ended_by_request(status, limits.stop) => FailureKind::Stopped,
         Ok(status) => FailureKind::Ended(status),
@@ -142,7 +142,7 @@ pub(super) fn run(
     Err(Failure { kind, lines: lines.into() })
 }
 
-/// Returns whether the signal that asks this program to stop has reached the child first, as a supervisor sends it to all
+/// Returns true if the signal that asks this program to stop has reached the child first. A supervisor sends it to all
 /// processes of a service.
 fn was_ended_by_request(status: ExitStatus, stop: &Stop) -> bool {
     let number = status.signal().or(status.code().map(|code| code - 128));
@@ -150,12 +150,12 @@ fn was_ended_by_request(status: ExitStatus, stop: &Stop) -> bool {
     number.is_some_and(|number| asks.contains(&number)) && stop.wait(OWN_SIGNAL_TIMEOUT)
 }
 
-struct Kept<'a> {
+struct LastLines<'a> {
     lines: &'a mut VecDeque<String>,
-    follower: &'a mut dyn Follow,
+    follower: &'a mut dyn ProgramFollower,
 }
 
-impl Kept<'_> {
+impl LastLines<'_> {
     fn keep(&mut self, line: String) {
         self.follower.line(&line);
         if self.lines.len() == LAST_LINES {
@@ -168,7 +168,7 @@ impl Kept<'_> {
 fn follow(
     command: &mut Command,
     limits: Limits<'_>,
-    kept: &mut Kept<'_>,
+    kept: &mut LastLines<'_>,
 ) -> Result<ExitStatus, FailureKind> {
     let deadline = Instant::now() + limits.time;
     let (mut child, output) = start(command).map_err(FailureKind::NotStarted)?;
@@ -191,7 +191,7 @@ fn follow(
             Err(_) => break Some(FailureKind::TimedOut(limits.time)),
         }
     };
-    // Also processes that a finished program left. The child is not reaped before, so its number still means it.
+    // Kills processes that a finished program left, too. The child is not reaped before, so its process id still means it.
     let _ = kill_process_group(group, Signal::KILL);
     drop(on_stop);
     let status = child.wait().map_err(FailureKind::NotStarted)?;
@@ -214,7 +214,7 @@ fn start(command: &mut Command) -> io::Result<(Child, PipeReader)> {
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input).process_group(0);
     galatea_system::end_with_parent(command);
     let child = command.spawn()?;
-    // The command keeps the writing ends; while they are open here the output does not end.
+    // The command keeps the writing ends. While they are open here the output does not end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Ok((child, output))
 }
@@ -241,7 +241,7 @@ fn read_lines(output: PipeReader, sender: &Sender<Event>) {
     let _ = sender.send(Event::Closed);
 }
 
-/// The next line, of which the first [`LONGEST_LINE`] bytes count.
+/// Reads the next line. Only its first [`LONGEST_LINE`] bytes are kept.
 fn next_line(output: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let found = output.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
@@ -251,7 +251,7 @@ fn next_line(output: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok((found > 0).then_some(line))
 }
 
-/// Until the child has ended. It stays a zombie, so that its number still means its process group.
+/// Waits until the child has ended. It stays a zombie, so that its process id still means its process group.
 fn wait_without_reaping(child: Pid) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(Errno::INTR) = waitid(WaitId::Pid(child), options) {}

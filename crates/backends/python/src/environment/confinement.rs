@@ -1,41 +1,42 @@
-//! What the programs that make an environment may reach.
+//! The limits of the programs that make an environment.
 //!
-//! They run code that comes with a model: build scripts of packages, an interpreter out of an archive. The same barriers
-//! stand around them as around the model's workers.
+//! They run code that comes with a model: build scripts of packages, an interpreter out of an archive. The same limits apply
+//! to them as to the model's workers.
 
 use std::{ffi::OsString, path::PathBuf, process::Command, time::Duration};
 
 use galatea_types::Stop;
 use galatea_worker::{IsolationLevel, Sandbox};
 
-use super::command::{self, Failure, FailureKind, Follow, Limits};
+use super::command::{self, Failure, FailureKind, Limits, ProgramFollower};
 use crate::temporary_folder::TemporaryFolder;
 
-/// The barriers around the programs that make a model's environment.
+/// The limits of the programs that make a model's environment.
 #[derive(Clone, Debug, Default)]
 pub struct Confinement {
-    /// Of the level of the model's workers, with what all of them reach; `None`: programs reach what the server does.
+    /// A sandbox of the model's isolation level, with the files that all workers reach. `None`: programs reach what the
+    /// server does.
     pub sandbox: Option<Sandbox>,
     /// Variables of the server that the programs do not get.
     pub withheld: Vec<OsString>,
-    /// A request ends the programs, and what else makes an environment.
+    /// Ends the programs, and all other work on an environment, when it is requested.
     pub stop: Stop,
 }
 
-/// What one program needs beside that.
+/// Access that one program needs besides.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct ProgramAccess {
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
-    /// Whether it fetches packages: no filter of the kernel knows the index, so the whole network is open to it.
+    /// True if it fetches packages. No filter of the kernel knows the index, so the whole network is open to it.
     pub has_network: bool,
 }
 
-/// Settings of installers may hold the password of an index, without which nothing can be fetched.
+/// Beginnings of installers' settings. They may hold the password of an index, without which nothing can be fetched.
 const OF_INSTALLERS: [&str; 2] = ["PIP_", "UV_"];
 
 impl Confinement {
-    /// For programs that the operator has named, and those on `PATH`.
+    /// Returns no limits, for programs that the operator has named, and those on `PATH`.
     pub fn none() -> Self {
         Self::default()
     }
@@ -48,9 +49,9 @@ impl Confinement {
     pub(super) fn run(
         &self,
         mut command: Command,
-        reach: Reach,
+        reach: ProgramAccess,
         timeout: Duration,
-        follower: &mut dyn Follow,
+        follower: &mut dyn ProgramFollower,
     ) -> Result<(), Failure> {
         let not_started =
             |error| Failure { kind: FailureKind::NotStarted(error), lines: Vec::new() };

@@ -1,5 +1,4 @@
-//! What this process knows of the cache of environments, for figures: noted when a model is loaded, so that whoever asks
-//! waits for no disk.
+//! Metrics of the cache of environments. They are updated when a model is loaded, so that reading them waits for no disk.
 
 use std::{fs, path::Path, sync::Mutex};
 
@@ -8,34 +7,34 @@ use galatea_types::LockExt as _;
 /// A file in the folder of each complete environment. Its text is the size of the folder in bytes.
 pub(super) const MARKER: &str = ".galatea-complete";
 
-/// The cache, as of the last load of a model that runs in an environment of it, and what was made in it since the start.
+/// The cache, as of the last load of a model that uses it, and the environments made since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheFigures {
-    /// Complete environments.
+    /// Number of complete environments.
     pub environments: u64,
-    /// What they take on disk, as far as it is known.
+    /// Bytes of their known sizes on disk.
     pub bytes: u64,
-    /// Built or unpacked by this process.
+    /// Number of environments built or unpacked by this process.
     pub made: u64,
-    /// Tried by this process in vain.
+    /// Number of this process's failed attempts.
     pub failed: u64,
 }
 
 static FIGURES: Mutex<Option<CacheFigures>> = Mutex::new(None);
 
-/// `None` until a model asked for an environment of the cache.
+/// Returns the figures, or `None` until a model asked for an environment of the cache.
 pub fn cache_figures() -> Option<CacheFigures> {
     *FIGURES.lock_unpoisoned()
 }
 
-/// An environment was made, or not.
+/// Counts an attempt to make an environment.
 pub(super) fn note_creation(has_succeeded: bool) {
     let mut known = FIGURES.lock_unpoisoned();
     let figures = known.get_or_insert_default();
     *if has_succeeded { &mut figures.made } else { &mut figures.failed } += 1;
 }
 
-/// The cache may have changed.
+/// Updates the figures, because the cache may have changed.
 pub(super) fn note_content(root: &Path) {
     let (environments, bytes) = content(root);
     let mut known = FIGURES.lock_unpoisoned();
@@ -43,7 +42,7 @@ pub(super) fn note_content(root: &Path) {
     (figures.environments, figures.bytes) = (environments, bytes);
 }
 
-/// Complete environments, and the sizes that their markers tell: those of older versions tell none.
+/// Counts complete environments and adds the sizes in their markers. Markers of older versions have no size.
 fn content(root: &Path) -> (u64, u64) {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let markers = entries.filter_map(|entry| fs::read_to_string(entry.path().join(MARKER)).ok());

@@ -1,4 +1,4 @@
-//! An environment that lies in a folder: a venv, a conda environment, or a whole installation.
+//! An environment in a folder: a venv, a conda environment, or a whole installation.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use super::{
     request::Environment,
 };
 
-/// The environment at `root`, with the variables that activating it would set.
+/// Opens the environment at `root`, with the variables that activating it would set.
 pub(super) fn open(
     root: &Path,
     variables: &Variables,
@@ -43,8 +43,8 @@ pub(super) fn open(
     Ok(Environment { python, variables: settings, folders, description, lease })
 }
 
-/// Where an interpreter may search for packages. One that comes with a model may report anything, and its worker reads
-/// what it reports.
+/// Returns the folders where an interpreter may search for packages. An interpreter that comes with a model may report any
+/// folder, and its worker may read the reported ones.
 fn known_folders(root: &Path, python: &Path, variables: &Variables) -> Vec<PathBuf> {
     let mut known = installations(python);
     known.push(root.to_owned());
@@ -87,7 +87,7 @@ fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString
     if is_conda {
         settings.push(("CONDA_PREFIX".into(), root.into()));
         settings.push(("CONDA_DEFAULT_ENV".into(), root.into()));
-        // Packages of the user's site folder are not part of this environment.
+        // Packages in the user's site folder are not part of this environment.
         settings.push(("PYTHONNOUSERSITE".into(), "1".into()));
         settings.extend(conda_variables(root));
     } else if root.join("pyvenv.cfg").exists() {
@@ -96,8 +96,8 @@ fn settings(root: &Path, is_conda: bool, variables: &Variables) -> Vec<(OsString
     settings
 }
 
-/// For every interpreter: without `PYTHONHOME`, which would make it use another's standard library. Python takes an
-/// empty one as unset.
+/// Returns settings for every interpreter. `PYTHONHOME` is emptied, since it would make it use another's standard library.
+/// Python takes an empty one as unset.
 pub(super) fn base_settings(variables: &Variables) -> Vec<(OsString, OsString)> {
     variables
         .get("PYTHONHOME")
@@ -112,7 +112,7 @@ fn path_with(folder: &Path, variables: &Variables) -> OsString {
     env::join_paths(folders).unwrap_or(rest)
 }
 
-/// `conda env config vars set`, and the variables that its packages declare.
+/// Reads the variables of `conda env config vars set`, and those that its packages declare.
 fn conda_variables(root: &Path) -> Vec<(OsString, OsString)> {
     let mut files: Vec<_> = match fs::read_dir(root.join("etc/conda/env_vars.d")) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
@@ -142,7 +142,7 @@ fn pairs(object: Option<&Value>) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// Logs which scripts activating would run where there is no `bin/activate`: a model may rely on them.
+/// Logs the scripts that activating would run if there is no `bin/activate`: a model may rely on them.
 pub(super) fn log_ignored_scripts(root: &Path, model_name: &str) {
     let Ok(entries) = fs::read_dir(root.join("etc/conda/activate.d")) else { return };
     let is_script = |path: &PathBuf| path.extension().is_some_and(|e| e == "sh");
@@ -178,7 +178,7 @@ mod tests {
         let variables = Variables::of([("PATH", "/usr/bin"), ("PYTHONHOME", "/other")]);
         let settings = settings(root, true, &variables);
         let get = |name: &str| {
-            // The last one holds, as with `Command::envs`.
+            // The last one counts, as with `Command::envs`.
             settings
                 .iter()
                 .rev()

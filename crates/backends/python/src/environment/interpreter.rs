@@ -1,4 +1,4 @@
-//! Version, prefix and numpy of an interpreter, which a short program run in it reports.
+//! Reads version, prefix and numpy of an interpreter by running a short program in it.
 
 use std::{
     collections::HashMap,
@@ -14,18 +14,18 @@ use galatea_types::{Error, LockExt as _, Result};
 use serde_json::Value;
 
 use super::{
-    confinement::{Confinement, Reach},
+    confinement::{Confinement, ProgramAccess},
     version::Version,
 };
 
-/// The oldest that runs our worker.
+/// The oldest version that runs the worker.
 const OLDEST: Version = Version::new(3, 9, 0);
 
-/// Limit of the program: long enough for a cold start from a network drive.
+/// Time limit of the program, long enough for a cold start from a network drive.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Also runs in versions that are refused, down to Python 2.7. Looks for numpy without importing it, which would
-/// take ten times as long.
+/// The program also runs in versions that are refused, down to Python 2.7. It looks for numpy without importing it, which
+/// would take ten times as long.
 const PROBE: &str = r#"
 import json, sys
 numpy = None
@@ -58,9 +58,9 @@ pub(super) struct Interpreter {
     pub version: Version,
     pub prefix: PathBuf,
     pub is_venv: bool,
-    /// Its own folders and those that it searches for packages: what a worker reads.
+    /// Its own folders and those that it searches for packages. A worker reads them.
     pub folders: Vec<PathBuf>,
-    /// Its version, when it is installed.
+    /// Version of numpy, if it is installed.
     pub numpy: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Interpreter {
             return Ok(interpreter.clone());
         }
         let interpreter = Self::run_probe(path, variables, confinement)?;
-        // numpy may be installed at any moment, as the error without it advises.
+        // numpy may be installed at any moment, as the error about its absence advises.
         if interpreter.numpy.is_some() {
             CACHE.lock_unpoisoned().insert(key, interpreter.clone());
         }
@@ -92,7 +92,7 @@ impl Interpreter {
         // Not in the current folder: Python searches the folder it runs in for modules first.
         command.args(["-c", PROBE]).envs(variables.iter().cloned()).current_dir("/");
         let mut answer = None;
-        let reach = Reach { readable: installations(path), ..Reach::default() };
+        let reach = ProgramAccess { readable: installations(path), ..ProgramAccess::default() };
         let done = confinement.run(command, reach, PROBE_TIMEOUT, &mut |line: &str| {
             if let Some(json) = line.strip_prefix("galatea-probe ") {
                 answer = Some(json.to_owned());
@@ -138,7 +138,7 @@ impl Interpreter {
         })
     }
 
-    /// Tensors are numpy arrays: without it no model runs.
+    /// Checks that numpy is there: tensors are numpy arrays.
     pub fn with_numpy(self) -> Result<Self> {
         if self.numpy.is_some() {
             return Ok(self);
@@ -155,7 +155,7 @@ impl Interpreter {
     }
 }
 
-/// Bounds what an interpreter may report.
+/// Most folders that an interpreter may report.
 const MOST_FOLDERS: usize = 1000;
 
 fn folders(report: &Value) -> Vec<PathBuf> {
@@ -163,17 +163,17 @@ fn folders(report: &Value) -> Vec<PathBuf> {
     let searched = of("path").and_then(Value::as_array).into_iter().flatten();
     let all = ["prefix", "base_prefix"].into_iter().filter_map(of).chain(searched);
     let paths = all.filter_map(Value::as_str).map(PathBuf::from);
-    // A whole file system is nobody's environment.
+    // A whole file system is not an environment.
     paths.filter(|p| p.is_absolute() && p.parent().is_some()).take(MOST_FOLDERS).collect()
 }
 
-/// The folders that an interpreter runs from: that of its environment, and of the installation that its link leads to.
+/// Returns the folders that an interpreter runs from: its environment's, and that of the installation its link leads to.
 pub(super) fn installations(python: &Path) -> Vec<PathBuf> {
     let real = python.canonicalize().ok();
     let programs = [Some(python.to_owned()), real];
     let folder_of = |program: PathBuf| Some(program.parent()?.parent()?.to_owned());
     let folders = programs.into_iter().flatten().filter_map(folder_of);
-    // Not the whole machine: an interpreter in `/bin` is the system's.
+    // A whole file system is left out: an interpreter in `/bin` is the system's.
     folders.filter(|folder| folder.parent().is_some()).collect()
 }
 
@@ -182,7 +182,7 @@ static CACHE: LazyLock<Mutex<HashMap<Key, Interpreter>>> = LazyLock::new(Mutex::
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     path: PathBuf,
-    /// A venv's interpreter is a link; in a venv that was created again it may lead elsewhere.
+    /// Target of the link. A venv's interpreter is a link, and a venv that was created again may have another target.
     target: Option<PathBuf>,
     modified: Option<SystemTime>,
     variables: Vec<(OsString, OsString)>,

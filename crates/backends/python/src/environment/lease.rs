@@ -1,7 +1,7 @@
-//! The locks of a folder in the cache, carried by two files beside it, so that servers exclude each other too.
+//! The locks of a folder in the cache, held on two files beside it, so that servers exclude each other too.
 //!
-//! One is held while the folder is created, looked at, or removed. The other is shared by all that use the folder, and
-//! the time of its last change is when that was.
+//! The content lock is held while the folder is created, checked, or removed. All users share the other lock. The time of
+//! its file's last change is the time of the last use.
 
 use std::{
     fs::{self, File},
@@ -15,7 +15,7 @@ use galatea_system::LockKind;
 
 use super::command::Limits;
 
-/// How often a lock that another holds is tried again: what it is held for takes seconds to minutes.
+/// Interval between attempts to take a lock. Others hold it for seconds to minutes.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A lock of one folder, while it is held.
@@ -25,19 +25,19 @@ pub(super) struct FolderLock {
     file: File,
 }
 
-/// Which of the two locks of a folder, and how.
+/// A choice of one of the two locks of a folder, and how to take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Nobody else creates, looks at, or removes the folder.
+    /// The holder creates, checks, or removes the folder, and nobody else does.
     Content,
-    /// The folder is in use: nobody removes it.
+    /// The folder is in use, so nobody removes it.
     Use,
-    /// Nobody uses the folder.
+    /// The holder knows that nobody uses the folder.
     NoUse,
 }
 
 impl Access {
-    /// The file that carries the lock for the folder `key`.
+    /// Returns the lock file for the folder `key`.
     pub fn file(self, root: &Path, key: &str) -> PathBuf {
         let suffix = match self {
             Self::Content => SUFFIX,
@@ -48,12 +48,12 @@ impl Access {
 }
 
 impl FolderLock {
-    /// The folder that a file in the cache carries the lock of; every folder has one.
+    /// Returns the folder that a lock file in the cache belongs to. Every folder has one.
     pub fn key_of(path: &Path) -> Option<&str> {
         path.file_name()?.to_str()?.strip_suffix(SUFFIX)
     }
 
-    /// Waits within the limits, and calls `on_wait` once before it does. `None`: another holds it.
+    /// Waits for the lock within the limits, and calls `on_wait` once before it waits. Returns `None` if another holds it.
     pub fn acquire(
         root: &Path,
         key: &str,
@@ -79,7 +79,7 @@ impl FolderLock {
         }
     }
 
-    /// `None`: another holds it.
+    /// Tries to take the lock. Returns `None` if another holds it.
     pub fn try_acquire(root: &Path, key: &str, access: Access) -> io::Result<Option<Self>> {
         let path = access.file(root, key);
         let kind = match access {
@@ -89,35 +89,35 @@ impl FolderLock {
         Ok(galatea_system::try_lock(&path, kind)?.map(|file| Self { path, file }))
     }
 
-    /// Removes the file, once the folder is gone.
+    /// Removes the lock file, once the folder is gone.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 
     fn touch(&self) {
-        // Fails on a file system that is read-only now: then nothing is removed from it either.
+        // Fails on a file system that is read-only now. Then nothing is removed from it either.
         let _ = self.file.set_modified(SystemTime::now());
     }
 }
 
 const SUFFIX: &str = ".lock";
 
-/// Keeps a folder in the cache: nobody removes it while a clone of this is there. Empty for an environment that is not
-/// in the cache.
+/// A lease that keeps a folder in the cache: nobody removes it while a clone of this exists. Empty for an environment
+/// outside the cache.
 #[derive(Clone, Debug, Default)]
 pub struct EnvironmentLease {
-    _in_use: Option<Arc<InUse>>,
+    _in_use: Option<Arc<LeaseCount>>,
 }
 
 impl EnvironmentLease {
-    /// `lock`: [`Access::Use`] of a complete folder.
+    /// Makes a lease from the [`Access::Use`] lock of a complete folder.
     pub(super) fn new(lock: FolderLock) -> Self {
         lock.touch();
-        Self { _in_use: Some(Arc::new(InUse(lock))) }
+        Self { _in_use: Some(Arc::new(LeaseCount(lock))) }
     }
 }
 
-/// It does not matter which of several leases keeps a folder.
+/// Leases are equal: it does not matter which of several keeps a folder.
 impl PartialEq for EnvironmentLease {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -127,9 +127,9 @@ impl PartialEq for EnvironmentLease {
 impl Eq for EnvironmentLease {}
 
 #[derive(Debug)]
-struct InUse(FolderLock);
+struct LeaseCount(FolderLock);
 
-impl Drop for InUse {
+impl Drop for LeaseCount {
     fn drop(&mut self) {
         self.0.touch();
     }

@@ -1,12 +1,12 @@
-//! Which Python interpreter runs a model, and in which environment.
+//! Chooses the Python interpreter and the environment of a model.
 //!
-//! The first of these that a model has: the parameter `EXECUTION_ENV_PATH`; a `requirements.txt` or
-//! `pyproject.toml` beside it, from which an environment is built once; what `--backend-config=python,...`
-//! names; `python3` on `PATH`, beside whose packages numpy is installed where it has none. `docs/python.md` is for users.
+//! The first of these that a model has is used: the parameter `EXECUTION_ENV_PATH`; a `requirements.txt` or `pyproject.toml`
+//! beside it, from which an environment is built once; the environment named by `--backend-config=python,...`; `python3` on
+//! `PATH`. If that has no numpy, numpy is installed beside its packages. `docs/python.md` is for users.
 //!
 //! # Invariants
-//! - No shell runs but for an environment's own script `bin/activate`: what comes from a model is an argument of a program,
-//!   or nothing.
+//! - No shell runs but for an environment's own script `bin/activate`: text from a model becomes an argument of a
+//!   program, or nothing.
 //! - A model's name never becomes part of a path.
 //! - A folder in the cache is used only when it is complete, and stays as long as a worker runs in it.
 //! - An environment of the model's own that cannot be used is an error; the next is not tried.

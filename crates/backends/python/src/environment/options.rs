@@ -1,4 +1,4 @@
-//! The settings of `--backend-config=python,KEY=VALUE` that bound what environments take: time, and room on disk.
+//! The settings of `--backend-config=python,KEY=VALUE` that limit the time and disk space of environments.
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
@@ -11,7 +11,7 @@ pub(super) const MAX_BYTES: &str = "environment-max-byte-size";
 pub(super) const MAX_FILES: &str = "environment-max-files";
 pub(super) const CACHE_BYTES: &str = "environment-cache-max-byte-size";
 pub(super) const CACHE_DAYS: &str = "environment-cache-max-age-days";
-/// Whether an interpreter without numpy gets an environment with it: `true` or `false`.
+/// Setting: `true` if an interpreter without numpy gets an environment with it, `false` if not.
 pub const ADD_NUMPY: &str = "environment-add-numpy";
 
 const GIB: u64 = 1 << 30;
@@ -19,18 +19,18 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    /// Limit of one build.
+    /// Time limit of one build.
     pub build_timeout: Duration,
-    /// What one archive may unpack to.
+    /// Limits of one unpacked archive.
     pub archive: galatea_tar_archive::Bounds,
-    /// What the cache may hold besides what is in use.
+    /// Limits of the cache, besides environments in use.
     pub cache: CacheBounds,
-    /// An interpreter without numpy gets an environment with it.
+    /// True if an interpreter without numpy gets an environment with it.
     pub adds_numpy: bool,
 }
 
 impl Options {
-    /// Errors name the setting.
+    /// Reads the settings. Errors name the setting.
     pub fn read(config: &BTreeMap<String, String>) -> Result<Self> {
         let build_timeout = positive::<u32>(config, BUILD_TIMEOUT)?.unwrap_or(600);
         Ok(Self {
@@ -67,7 +67,7 @@ fn number<N: FromStr>(config: &BTreeMap<String, String>, key: &str) -> Result<Op
     text.map(|text| text.parse().map_err(|_| not_a_number(config, key))).transpose()
 }
 
-/// The error of a setting with a value that it cannot have.
+/// Returns the error of a setting with an invalid value.
 fn not_a_number(config: &BTreeMap<String, String>, key: &str) -> Error {
     let what = match key {
         BUILD_TIMEOUT => " of seconds",

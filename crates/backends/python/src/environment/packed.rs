@@ -1,4 +1,4 @@
-//! An environment packed into an archive: unpacked once into the cache.
+//! An environment from an archive, which is unpacked once into the cache.
 
 use std::{
     fs, io,
@@ -13,8 +13,8 @@ use galatea_types::{Error, Result, Stop};
 use sha2::{Digest, Sha256};
 
 use super::{
-    cache::{Cached, root_of},
-    confinement::{Confinement, Reach},
+    cache::{CachedFolder, root_of},
+    confinement::{Confinement, ProgramAccess},
     interpreter::installations,
     lease::EnvironmentLease,
     options::{MAX_BYTES, MAX_FILES},
@@ -29,9 +29,9 @@ pub(super) struct Unpacking<'a> {
 }
 
 impl Unpacking<'_> {
-    /// Folder of the unpacked environment, and what keeps it.
+    /// Returns the folder of the unpacked environment, and the lease that keeps it.
     pub fn unpacked(&self, archive: &Path) -> Result<(PathBuf, EnvironmentLease)> {
-        let cached = Cached::new(self.work, digest(archive)?)?;
+        let cached = CachedFolder::new(self.work, digest(archive)?)?;
         let (folder, lease) = cached.get(&mut |folder| self.unpack(archive, folder))?;
         Ok((root_of(&folder), lease))
     }
@@ -42,7 +42,7 @@ impl Unpacking<'_> {
             "model '{model}': unpacking the Python environment '{shown}' into '{}' (once)",
             folder.display()
         );
-        let mut watch = Watch { model, archive, stop: &self.confinement.stop };
+        let mut watch = UnpackProgress { model, archive, stop: &self.confinement.stop };
         galatea_tar_archive::unpack(archive, folder, self.work.options.archive, &mut watch)
             .map_err(|e| failed(archive, folder, e))?;
         let root = root_of(folder);
@@ -80,7 +80,8 @@ impl Unpacking<'_> {
         replace_links(root, &base, &configuration).map_err(|e| space::not_written(root, e))
     }
 
-    /// Many files of a conda environment contain its old path; the script `conda-unpack` in the archive corrects them.
+    /// Runs the script `conda-unpack` in the archive: many files of a conda environment contain its old path, which it
+    /// corrects.
     fn run_conda_unpack(&self, archive: &Path, root: &Path) -> Result<()> {
         let script = root.join("bin/conda-unpack");
         if !script.is_file() {
@@ -91,7 +92,7 @@ impl Unpacking<'_> {
         command.env_remove("PYTHONHOME").env_remove("PYTHONPATH");
         let model = self.work.request.model_name;
         let mut log = |line: &str| log::info!("model '{model}': conda-unpack: {line}");
-        let reach = Reach {
+        let reach = ProgramAccess {
             readable: installations(&root.join("bin/python")),
             writable: vec![root.to_owned()],
             has_network: false,
@@ -107,14 +108,14 @@ impl Unpacking<'_> {
     }
 }
 
-/// Tells how far unpacking is, and ends it when the program is asked to stop.
-struct Watch<'a> {
+/// Shows the progress of unpacking, and ends it when the program is asked to stop.
+struct UnpackProgress<'a> {
     model: &'a str,
     archive: &'a Path,
     stop: &'a Stop,
 }
 
-impl galatea_tar_archive::Watch for Watch<'_> {
+impl galatea_tar_archive::Watch for UnpackProgress<'_> {
     fn make_room(&mut self, _: u64) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)
     }
@@ -139,7 +140,7 @@ fn hint(error: &UnpackError) -> String {
     }
 }
 
-/// As in Triton it is not the client who is wrong, whatever is wrong with the archive.
+/// Makes the error of a failed unpacking. As in Triton no fault of an archive is the client's error.
 fn failed(archive: &Path, folder: &Path, cause: UnpackError) -> Error {
     let shown = archive.display();
     match cause {
@@ -151,7 +152,7 @@ fn failed(archive: &Path, folder: &Path, cause: UnpackError) -> Error {
     }
 }
 
-/// A digest of the archive's path, size and time of change.
+/// Returns a digest of the archive's path, size and time of change.
 fn digest(archive: &Path) -> Result<Sha256> {
     let unreadable = |cause: io::Error| {
         let text = format!("cannot read '{}': {cause}", archive.display());
@@ -169,7 +170,7 @@ fn digest(archive: &Path) -> Result<Sha256> {
     Ok(digest)
 }
 
-/// A line `key = value` of pyvenv.cfg.
+/// Reads a line `key = value` of pyvenv.cfg.
 fn setting<'a>(configuration: &'a str, key: &str) -> Option<&'a str> {
     configuration.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;
@@ -185,7 +186,7 @@ fn replace_links(root: &Path, base: &Path, configuration: &str) -> io::Result<()
     });
     fs::write(root.join("pyvenv.cfg"), lines.collect::<String>())?;
     let python = root.join("bin/python");
-    // It may be a link to another of its names, whose link to elsewhere was left out.
+    // It may be a link to another name of the interpreter, whose link to elsewhere was left out.
     if fs::symlink_metadata(&python).is_ok() {
         fs::remove_file(&python)?;
     }

@@ -1,4 +1,4 @@
-//! Keeping the cache within bounds: what was not used for longest goes first, and nothing that is in use.
+//! Keeps the cache within its limits: environments unused for longest are removed first, and none that is in use.
 
 use std::{
     fs, io,
@@ -13,30 +13,30 @@ use super::{
     space,
 };
 
-/// What the cache may hold; `None`: no limit.
+/// Limits of the cache. `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CacheBounds {
-    /// On disk, all folders together.
+    /// Most bytes on disk, all folders together.
     pub bytes: Option<u64>,
-    /// Since the last use of a folder.
+    /// Longest time since the last use of a folder.
     pub age: Option<Duration>,
 }
 
-/// An environment of the cache that [`clean`] has looked at.
+/// An environment of the cache that [`clean`] has checked.
 #[derive(Debug)]
 pub struct CleanedEnvironment {
     /// Its folder.
     pub folder: PathBuf,
-    /// The room on disk that it takes, or took.
+    /// Bytes that it takes on disk, or took.
     pub bytes: u64,
-    /// Whether it is gone. False: it is in use, or being built.
+    /// True if it was removed. False: it is in use, or being built.
     pub is_removed: io::Result<bool>,
 }
 
 /// Removes every environment that is not in use, in the order of their folders' names.
 ///
 /// # Errors
-/// When the cache is there and cannot be read.
+/// When the cache exists and cannot be read.
 pub fn clean(root: &Path) -> io::Result<Vec<CleanedEnvironment>> {
     let mut candidates = match candidates(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -58,8 +58,8 @@ struct Candidate<'a> {
     bytes: u64,
 }
 
-/// Removes what is too old, and then, beginning with what was not used for longest, what is too much. Folders in use
-/// stay however much they take. Never fails: what cannot be removed is logged.
+/// Removes folders that are too old, then the ones unused for longest until the size fits. Folders in use always stay. Never
+/// fails: a folder that cannot be removed is logged.
 pub(super) fn prune(root: &Path, bounds: CacheBounds) {
     let mut candidates = match candidates(root) {
         Ok(candidates) => candidates,
@@ -99,7 +99,7 @@ fn candidates(root: &Path) -> io::Result<Vec<Candidate<'_>>> {
         let modified = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
         // Older versions of the server kept no record of uses.
         let last_use = modified(&Access::Use.file(root, &key)).or_else(|_| modified(&lock));
-        // Removed by another meanwhile.
+        // Another process removed it meanwhile.
         let Ok(last_use) = last_use else { continue };
         let folder = root.join(&key);
         let bytes = disk_usage(&folder);
@@ -109,7 +109,7 @@ fn candidates(root: &Path) -> io::Result<Vec<Candidate<'_>>> {
 }
 
 impl Candidate<'_> {
-    /// False: it is in use, or about to be.
+    /// Removes the folder. Returns false if it is in use, or about to be.
     fn remove(&self) -> io::Result<bool> {
         let lock = |access| FolderLock::try_acquire(self.root, &self.key, access);
         let Some(content) = lock(Access::Content)? else { return Ok(false) };

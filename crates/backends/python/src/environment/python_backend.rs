@@ -1,28 +1,28 @@
-//! Backends that are themselves written in Python: one `model.py` that all models of that backend run.
+//! Backends written in Python: one `model.py` that all models of the backend run.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Archive of the environment such a backend may bring.
+/// Name of the archive with the environment of such a backend, which is optional.
 const PACKED_ENVIRONMENT: &str = "pb_exec_env_model.py.tar.gz";
 
 /// The files of a backend written in Python.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PythonBackendFiles {
-    /// The code that all of its models run.
+    /// The code that all its models run.
     pub model_py: PathBuf,
-    /// To be used like the parameter `EXECUTION_ENV_PATH` of a model that has none.
+    /// Environment for models without a parameter `EXECUTION_ENV_PATH`, used like it.
     pub execution_env: Option<PathBuf>,
 }
 
-/// Looks for `{backend_directory}/{name}/model.py`. `name` comes from a model's configuration: anything but
-/// the plain name of a folder finds nothing.
+/// Looks for `{backend_directory}/{name}/model.py`. `name` comes from a model's configuration. It finds nothing unless it is
+/// the plain name of a folder.
 pub fn find_python_backend(backend_directory: &Path, name: &str) -> Option<PythonBackendFiles> {
     let mut components = Path::new(name).components();
     let is_plain = matches!(components.next(), Some(Component::Normal(only)) if only == name);
     if !is_plain || components.next().is_some() || name.contains('\0') {
         return None;
     }
-    // Absolute: a model's own folder is where paths in its parameters begin.
+    // Absolute: relative paths in a model's parameters begin in the model's own folder.
     let folder = std::path::absolute(backend_directory.join(name)).ok()?;
     let model_py = folder.join("model.py");
     let packed = folder.join(PACKED_ENVIRONMENT);

@@ -1,4 +1,4 @@
-//! What decides on a model's environment, and what is decided.
+//! The request for a model's environment, and the result.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use super::{
     options::{self, Options},
 };
 
-/// Parameter of a model's configuration.
+/// Parameter of a model's configuration that names its environment.
 pub(crate) const EXECUTION_ENV_PATH: &str = "EXECUTION_ENV_PATH";
 
 /// Settings of `--backend-config=python,KEY=VALUE` that are read here.
@@ -33,10 +33,10 @@ pub(crate) const SETTINGS: [&str; 8] = [
 pub(super) const DEFAULT_ENVIRONMENT: &str = "default-environment";
 pub(super) const PYTHON_INTERPRETER: &str = "python-interpreter";
 
-/// What decides on a model's environment.
+/// The settings that determine a model's environment.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvironmentRequest<'a> {
-    /// For messages only: it never becomes part of a path.
+    /// Name of the model, for messages only: it never becomes part of a path.
     pub model_name: &'a str,
     /// Folder of the model.
     pub model_dir: &'a Path,
@@ -44,18 +44,18 @@ pub struct EnvironmentRequest<'a> {
     pub version_dir: &'a Path,
     /// `parameters` of the model's configuration.
     pub parameters: &'a BTreeMap<String, String>,
-    /// Where `EXECUTION_ENV_PATH` may lead.
+    /// Rules for the paths that `EXECUTION_ENV_PATH` may name.
     pub paths: &'a PathRules,
     /// `--backend-config=python,KEY=VALUE`: `python-interpreter`, `default-environment`, and the limits of
     /// `environment-...`.
     pub backend_config: &'a BTreeMap<String, String>,
-    /// Around all programs that come with the model.
+    /// Limits of all programs that come with the model.
     pub confinement: &'a Confinement,
-    /// Shows how far a build is.
+    /// Shows the progress of a build.
     pub progress: &'a ProgressMaker,
 }
 
-/// A request, with the settings and variables that decide how it is done.
+/// A request, with the settings and variables that apply to it.
 #[derive(Clone, Copy)]
 pub(super) struct Work<'a> {
     pub request: &'a EnvironmentRequest<'a>,
@@ -63,22 +63,22 @@ pub(super) struct Work<'a> {
     pub options: Options,
 }
 
-/// The folder of all environments that are kept.
+/// Returns the folder of all environments that are kept.
 pub fn cache_folder(variables: &Variables) -> Result<PathBuf> {
     data_folder(variables).map(|folder| folder.join("python-environments"))
 }
 
-/// A Python interpreter that is able to run a model, and how to start it.
+/// A Python interpreter that can run a model, and how to start it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     /// The interpreter to execute.
     pub python: PathBuf,
-    /// To be set over those of this process.
+    /// Variables to set over those of this process.
     pub variables: Vec<(OsString, OsString)>,
-    /// What a worker reads of it: its folders, and those that it searches for packages.
+    /// Folders that a worker reads: the environment's own, and those it searches for packages.
     pub folders: Vec<PathBuf>,
-    /// For the log, e.g. `CPython 3.11.7 in venv /path`.
+    /// Description for the log, e.g. `CPython 3.11.7 in venv /path`.
     pub description: String,
-    /// Keeps what was built or unpacked in the cache for as long as a worker runs in it.
+    /// Keeps the environment in the cache for as long as a worker runs in it.
     pub lease: EnvironmentLease,
 }

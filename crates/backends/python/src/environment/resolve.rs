@@ -1,4 +1,4 @@
-//! The order in which environments are tried: see the module above.
+//! Tries environments in order: see the module above.
 
 use std::{
     collections::BTreeMap,
@@ -26,20 +26,20 @@ use super::{
     search,
 };
 
-/// Stands for the model's folder in [`EXECUTION_ENV_PATH`].
+/// Placeholder for the model's folder in [`EXECUTION_ENV_PATH`].
 const MODEL_DIRECTORY: &str = "$$TRITON_MODEL_DIRECTORY";
 
-/// Finds the model's environment, building or unpacking it when that has not been done before. May take
-/// minutes then: never call it where requests wait. Of `variables`, `PATH` and `HOME` lead to the
-/// interpreters, `GALATEA_HOME` to what is built; those of pip and uv hold too.
+/// Finds the model's environment, and builds or unpacks it if that has not been done before. That may take minutes: never
+/// call it where requests wait. In `variables`, `PATH` and `HOME` lead to the interpreters, `GALATEA_HOME` to built
+/// environments. Variables of pip and uv apply too.
 ///
 /// # Errors
-/// Each names the file, parameter or option that decided, and what would help.
+/// Each names the file, parameter or option that was used, and a remedy.
 pub fn resolve(request: &EnvironmentRequest<'_>, variables: &Variables) -> Result<Environment> {
     log_ignored_stub(request);
     let options = Options::read(request.backend_config)?;
     let resolved = Work { request, variables, options }.resolve();
-    // Whatever failed then, it failed because of the request: no advice about it helps.
+    // A failure then has its cause in the request, so advice about the environment would not help.
     match resolved {
         Err(_) if request.confinement.stop.is_requested() => Err(Stop::error()
             .prefixed(format_args!("making the Python environment of '{}': ", request.model_name))),
@@ -61,7 +61,7 @@ impl Work<'_> {
             return self.build(&requirements);
         }
         if let Some(value) = given(request.backend_config, DEFAULT_ENVIRONMENT) {
-            // The operator's own.
+            // The operator named this environment.
             return self.open(Path::new(value), &request.confinement.lifted()).map_err(|e| {
                 e.prefixed(format_args!("--backend-config=python,default-environment={value}: "))
             });
@@ -71,7 +71,7 @@ impl Work<'_> {
             Ok(interpreter) => return Ok(plain(interpreter, variables)),
             Err(missing) => missing,
         };
-        // What the user has activated is the user's; packages of a venv could not be seen from another either.
+        // The server adds nothing to an environment that the user activated. Another venv could not see its packages either.
         if base.is_venv || !options.adds_numpy {
             return Err(missing);
         }
@@ -81,7 +81,7 @@ impl Work<'_> {
         })
     }
 
-    /// A folder, an archive, or an interpreter itself.
+    /// Opens a folder, an archive, or an interpreter itself.
     fn open(&self, path: &Path, confinement: &Confinement) -> Result<Environment> {
         let Work { request, variables, .. } = *self;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -90,7 +90,7 @@ impl Work<'_> {
         } else if !path.exists() {
             return Err(Error::internal(no_such_path(&path)));
         } else if !path.is_file() {
-            // Opening a pipe would wait for somebody who writes to it.
+            // Opening a pipe would wait for a writer.
             let text = format!("'{}' is neither a folder nor a file", path.display());
             return Err(Error::invalid_arg(text));
         } else if search::is_executable(&path) && !galatea_tar_archive::is_archive(&path) {
@@ -141,7 +141,7 @@ impl Work<'_> {
         Ok(environment)
     }
 
-    /// The interpreter of models without a requirement.
+    /// Finds the interpreter of models without a requirement.
     fn base(&self) -> Result<Interpreter> {
         let path = self.base_path()?;
         let confinement = self.request.confinement.lifted();
@@ -187,22 +187,22 @@ fn plain(interpreter: Interpreter, variables: &Variables) -> Environment {
     }
 }
 
-/// A setting that is not empty.
+/// Returns a setting that is not empty.
 fn given<'a>(settings: &'a BTreeMap<String, String>, name: &str) -> Option<&'a str> {
     settings.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
-/// Folders that relative paths are looked up in.
-struct Places<'a> {
-    /// Of the server.
+/// Folders in which relative paths are looked up.
+struct SearchFolders<'a> {
+    /// Working directory of the server.
     working_dir: &'a Path,
     model_dir: &'a Path,
 }
 
-/// The path of the environment that `parameters` name, if they name one.
+/// Returns the path of the environment that `parameters` name, if they name one.
 ///
 /// # Errors
-/// Nothing is there, or it may not lead there.
+/// When the path does not exist, or the rules do not allow it.
 pub(crate) fn named_path(
     parameters: &BTreeMap<String, String>,
     model_dir: &Path,
@@ -210,7 +210,7 @@ pub(crate) fn named_path(
 ) -> Result<Option<PathBuf>> {
     let Some(value) = given(parameters, EXECUTION_ENV_PATH) else { return Ok(None) };
     let working_dir = std::env::current_dir().unwrap_or_default();
-    let places = Places { working_dir: &working_dir, model_dir };
+    let places = SearchFolders { working_dir: &working_dir, model_dir };
     let path = execution_path(value, &places, rules)?;
     let path = std::path::absolute(&path).unwrap_or(path);
     if path.exists() {
@@ -224,10 +224,10 @@ pub(crate) fn named_path(
     Err(found.with_advice(advice).into_unplaced_error(Code::Internal))
 }
 
-/// As in Triton, a relative path begins in the server's working directory; one that leads nowhere from there, or may not
-/// lead there, begins in the model's folder.
-fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result<PathBuf> {
-    let Places { working_dir, model_dir } = places;
+/// Resolves a path. As in Triton, a relative path begins in the server's working directory. If that path does not exist or
+/// is not allowed, it begins in the model's folder.
+fn execution_path(value: &str, places: &SearchFolders<'_>, rules: &PathRules) -> Result<PathBuf> {
+    let SearchFolders { working_dir, model_dir } = places;
     if value.contains("://") {
         return Err(Error::unsupported(format!(
             "parameter {EXECUTION_ENV_PATH} '{value}': remote environments are not supported; put the file beside the \
@@ -235,7 +235,7 @@ fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result
         )));
     }
     let inside = match value.strip_prefix(MODEL_DIRECTORY) {
-        // What the configuration in the repository says may lead elsewhere from there, too.
+        // A path in the repository's own configuration may leave the model's folder, too.
         Some(rest) if rules.trusts(value) => {
             return Ok(model_dir.join(rest.trim_start_matches('/')));
         }
@@ -249,13 +249,13 @@ fn execution_path(value: &str, places: &Places<'_>, rules: &PathRules) -> Result
     Ok(rules.resolve(EXECUTION_ENV_PATH, model_dir, inside)?)
 }
 
-/// Triton's text for a path that leads nowhere, and more; its code is [`Code::Internal`].
+/// Returns Triton's text for a missing path, and more; its code is [`Code::Internal`].
 fn no_such_path(path: &Path) -> String {
     let shown = path.display();
     format!("Failed to get the canonical path for {shown}. There is no such file or folder")
 }
 
-/// Triton's users compile this program for their version of Python; here it has no effect.
+/// Logs that a stub is ignored: Triton's users compile it for their version of Python, but here it has no effect.
 fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
     let stub = request.model_dir.join("triton_python_backend_stub");
     if stub.exists() {
@@ -271,8 +271,8 @@ fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
 mod tests {
     use super::*;
 
-    fn in_models(model_dir: &str) -> Places<'_> {
-        Places { working_dir: Path::new("/nowhere"), model_dir: Path::new(model_dir) }
+    fn in_models(model_dir: &str) -> SearchFolders<'_> {
+        SearchFolders { working_dir: Path::new("/nowhere"), model_dir: Path::new(model_dir) }
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         for made in [working_dir.join("envs/a"), model_dir.join("envs/a"), model_dir.join("b")] {
             std::fs::create_dir_all(made).expect("created");
         }
-        let places = Places { working_dir: &working_dir, model_dir: &model_dir };
+        let places = SearchFolders { working_dir: &working_dir, model_dir: &model_dir };
         let path = |value: &str, rules| execution_path(value, &places, &rules).expect("a path");
         let anywhere = PathRules::anywhere;
         assert_eq!(path("envs/a", anywhere()), working_dir.join("envs/a"));

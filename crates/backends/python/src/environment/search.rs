@@ -1,4 +1,4 @@
-//! The Python interpreters of this machine.
+//! Finds the Python interpreters of this machine.
 
 use std::{
     cmp::Reverse,
@@ -23,18 +23,18 @@ pub(super) fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// A program by its name, as a shell would find it.
+/// Finds a program by its name, as a shell would.
 pub(super) fn on_path(name: &str, variables: &Variables) -> Option<PathBuf> {
     folders(variables).into_iter().map(|folder| folder.join(name)).find(|p| is_executable(p))
 }
 
 fn folders(variables: &Variables) -> Vec<PathBuf> {
     let path = variables.get("PATH").unwrap_or_default();
-    // A relative entry would mean another folder for every command.
+    // A relative entry would mean a different folder for each command.
     env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// An interpreter of the required versions: `preferred` if it is one, else the newest of the machine.
+/// Chooses an interpreter of the required versions: `preferred` if it fits, else the newest of the machine.
 pub(super) fn choose(
     range: &VersionRange,
     preferred: Option<&Path>,
@@ -49,7 +49,7 @@ pub(super) fn choose(
         return Ok(interpreter);
     }
     let candidates = candidates(variables);
-    // Starting an interpreter takes a while, and most have their version in their names.
+    // Starting an interpreter takes long, and most have their version in their names.
     let promising = candidates.iter().filter(|(version, _)| range.contains_any_patch(*version));
     promising.into_iter().find_map(|(_, path)| probe(path)).ok_or_else(|| {
         Error::unavailable(format!(
@@ -70,7 +70,7 @@ fn describe(candidates: &[(Version, PathBuf)]) -> String {
     }
 }
 
-/// Interpreters by their names, the newest first; of one version those on PATH first.
+/// Lists interpreters by their names, the newest first; of one version those on PATH first.
 fn candidates(variables: &Variables) -> Vec<(Version, PathBuf)> {
     let pyenv = pyenv_root(variables);
     let shims = pyenv.as_ref().map(|root| root.join("shims"));
@@ -80,14 +80,14 @@ fn candidates(variables: &Variables) -> Vec<(Version, PathBuf)> {
         found.extend(programs(&folder));
     }
     found.extend(pyenv.iter().flat_map(|root| pyenv_versions(root)));
-    // Stable, so what stood first on PATH stays first. pyenv's patch numbers are known, the others' are not.
+    // The sort is stable and keeps the order on PATH. Patch numbers are known only for pyenv's, so they are not compared.
     found.sort_by_key(|(version, _)| Reverse((version.major, version.minor)));
     let mut seen = HashSet::new();
     found.retain(|(_, path)| seen.insert(fs::canonicalize(path).unwrap_or(path.clone())));
     found
 }
 
-/// `python3.11` and the like in a folder.
+/// Lists `python3.11` and the like in a folder.
 fn programs(folder: &Path) -> Vec<(Version, PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let named = entries.flatten().filter_map(|entry| {

@@ -1,10 +1,10 @@
-//! Removing a folder, and errors of writing one, with the free space.
+//! Removes folders, and makes errors about writing one, with the free space.
 
 use std::{error, fs, io, path::Path};
 
 use galatea_types::Error;
 
-/// Removes a folder, if it is there.
+/// Removes a folder, if it exists.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -16,7 +16,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// An error of writing below `folder`, with the setting that helps.
+/// Returns an error of writing below `folder`, with the setting that helps.
 pub(super) fn not_written(folder: &Path, cause: io::Error) -> Error {
     if is_full(&cause) {
         return disk_full(folder, cause);
@@ -28,7 +28,7 @@ pub(super) fn not_written(folder: &Path, cause: io::Error) -> Error {
     .with_source(cause)
 }
 
-/// The file system of `folder`, or the one of temporary files, has no room.
+/// Returns the error that the file system of `folder`, or the one of temporary files, is full.
 pub(super) fn disk_full(folder: &Path, cause: impl error::Error + Send + Sync + 'static) -> Error {
     let temporary = std::env::temp_dir();
     Error::unavailable(format!(
@@ -42,7 +42,7 @@ pub(super) fn disk_full(folder: &Path, cause: impl error::Error + Send + Sync + 
     .with_source(cause)
 }
 
-/// Free bytes of the file system that holds `path` or, while that is not there, its nearest parent.
+/// Returns the free bytes of the file system that holds `path` or, if that does not exist, its nearest parent.
 fn free(path: &Path) -> Option<u64> {
     let status = rustix::fs::statvfs(path.ancestors().find(|p| p.exists())?).ok()?;
     Some(status.f_bavail.saturating_mul(status.f_frsize))

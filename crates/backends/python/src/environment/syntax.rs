@@ -1,4 +1,4 @@
-//! Asks an interpreter whether it can read a model's code, without running any of it.
+//! Asks an interpreter if it can read a model's code, without running any of it.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Duration};
 
@@ -12,11 +12,11 @@ use super::{
     requirements, search,
 };
 
-/// Longer code is not looked at.
+/// Most bytes of code. Longer code is not checked.
 const LONGEST: u64 = 4 << 20;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Compiles the file named by its argument. Code may be made to take all memory or time of a compiler.
+/// Compiles the file named by its argument. Malicious code could take all memory or time of a compiler, so both are limited.
 const PROGRAM: &str = r#"
 import json, os, resource, sys, warnings
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
@@ -33,18 +33,18 @@ except SyntaxError as error:
     }))
 "#;
 
-/// Code that the interpreter refuses.
+/// A mistake in code that the interpreter refuses.
 #[derive(Debug)]
 pub(crate) struct SyntaxMistake {
-    /// As Python says it, with the kind of exception in front.
+    /// Python's message, beginning with the kind of exception.
     pub text: String,
     /// Version of the interpreter, as `3.11`.
     pub python: String,
-    /// In the file, which is not named.
+    /// Line and column in the file, without its name.
     pub place: Option<Place>,
 }
 
-/// What decides on the interpreter that reads the code.
+/// A model's code, with the settings that choose the interpreter to read it.
 pub(crate) struct CodeOfModel<'a> {
     pub file: &'a Path,
     pub model_dir: &'a Path,
@@ -54,8 +54,8 @@ pub(crate) struct CodeOfModel<'a> {
 }
 
 impl CodeOfModel<'_> {
-    /// Why no server could load the code. `None`: nothing is wrong, or there is no interpreter that would run the model
-    /// and comes from this machine: one that comes with the model is not started.
+    /// Returns the mistake by which no server could load the code. `None`: none was found, or no interpreter of this machine
+    /// would run the model. An interpreter that comes with the model is not started.
     pub fn mistake(&self, variables: &Variables) -> Option<SyntaxMistake> {
         let length = fs::metadata(self.file).ok()?.len();
         let has_own = self.parameters.contains_key(EXECUTION_ENV_PATH)

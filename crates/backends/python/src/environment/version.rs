@@ -1,4 +1,4 @@
-//! Versions of Python, and the ranges of them that a model requires (PEP 440, as far as it concerns releases).
+//! Versions of Python, and the ranges of them that a model requires (the part of PEP 440 about releases).
 
 use std::{cmp::Ordering, fmt, path::Path};
 
@@ -17,7 +17,7 @@ impl Version {
         Self { major, minor, patch }
     }
 
-    /// `3.12.1`, `3.12`, `3.13.0rc1`: numbers up to the first part that is none.
+    /// Parses `3.12.1`, `3.12` or `3.13.0rc1`: the numbers up to the first part that is none.
     pub fn parse(text: &str) -> Option<Self> {
         let numbers = release(text.trim())?;
         let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
@@ -48,11 +48,11 @@ fn release(text: &str) -> Option<Vec<u32>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionRange {
     text: String,
-    bounds: Vec<Bound>,
+    bounds: Vec<VersionBound>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Bound {
+struct VersionBound {
     operator: Operator,
     numbers: Vec<u32>,
 }
@@ -71,15 +71,15 @@ enum Operator {
 }
 
 impl VersionRange {
-    /// As in `requires-python`. A version without an operator means that version and what it begins:
-    /// `3.12` is any 3.12. `None` when it cannot be read.
+    /// Parses a range as in `requires-python`. A version without an operator means all versions that begin with it: `3.12`
+    /// is any 3.12. Returns `None` if it cannot be read.
     pub fn parse(text: &str) -> Option<Self> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let bounds = parts.map(Bound::parse).collect::<Option<Vec<_>>>()?;
+        let bounds = parts.map(VersionBound::parse).collect::<Option<Vec<_>>>()?;
         (!bounds.is_empty()).then(|| Self { text: text.trim().to_owned(), bounds })
     }
 
-    /// The range that `setting` of a file gives.
+    /// Parses the range in the `setting` of a file.
     pub fn of_file(file: &Path, setting: &str, text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| {
             Error::invalid_arg(format!(
@@ -93,7 +93,7 @@ impl VersionRange {
         self.bounds.iter().all(|bound| bound.allows(version))
     }
 
-    /// Whether a release of this major and minor number may be one.
+    /// Returns true if a release of this major and minor number may be in the range.
     pub fn contains_any_patch(&self, version: Version) -> bool {
         const HIGHEST: u32 = 99;
         (0..=HIGHEST).any(|patch| self.contains(Version { patch, ..version }))
@@ -106,7 +106,7 @@ impl fmt::Display for VersionRange {
     }
 }
 
-impl Bound {
+impl VersionBound {
     fn parse(text: &str) -> Option<Self> {
         let start = text.find(|c: char| c.is_ascii_digit())?;
         let (operator, version) = text.split_at(start);

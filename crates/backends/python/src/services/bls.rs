@@ -12,20 +12,20 @@ use galatea_types::{
 
 use galatea_worker::{
     Message, received_request,
-    wire::{Malformed, Outgoing, Reader, RequestHead, flag, kind, put_response},
+    wire::{OutgoingMessage, ProtocolError, Reader, RequestHead, flag, kind, put_response},
 };
 
 use super::PythonConnection;
 
-/// How to cancel each call, by the id that the worker gave it.
+/// Cancellations of the open calls, by the id that the worker gave each.
 #[derive(Default)]
 pub(crate) struct BlsCalls(Mutex<HashMap<u64, Cancellation>>);
 
-/// Calls that one worker may have open: a model that calls itself, or never waits for a response, comes to an end here.
+/// Most open calls of one worker. It stops a model that calls itself, or never waits for a response.
 pub(crate) const MAX_OPEN_CALLS: usize = 4096;
 
 impl BlsCalls {
-    /// `None`: the worker has too many already.
+    /// Adds a call. Returns `None` if the worker has too many already.
     pub fn add(&self, call: u64) -> Option<Cancellation> {
         let mut open = self.0.lock_unpoisoned();
         if open.len() >= MAX_OPEN_CALLS {
@@ -51,11 +51,11 @@ impl BlsCalls {
     }
 }
 
-/// Sends a request of the worker to its model. The response goes back from whatever thread brings it.
+/// Sends a request of the worker to its model. The response goes back from the thread that brings it.
 pub(crate) fn start(
     connection: &Arc<PythonConnection>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     let call = header.id;
     let is_decoupled = header.has(flag::DECOUPLED);
@@ -103,8 +103,8 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// A model that is not there is not ready; a decoupled one cannot respond to a call for a single response. The texts are
-/// Triton's.
+/// Checks that a call can be answered. A missing model is not ready; a decoupled one cannot respond to a call for a single
+/// response. The texts are Triton's.
 fn check_policy(is_decoupled: Result<bool>, model: &str, expects_many: bool) -> Result<()> {
     match is_decoupled {
         Err(_) => Err(Error::internal(format!(
@@ -124,7 +124,7 @@ struct BlsResponder {
     connection: Arc<PythonConnection>,
     call: u64,
     cancellation: Cancellation,
-    /// Entered among the open calls.
+    /// True if the call was added to the open calls.
     is_admitted: bool,
     is_decoupled: bool,
     is_answered: bool,
@@ -144,7 +144,7 @@ impl ResponseSink for BlsResponder {
         if result.is_none() && !self.is_decoupled {
             result = Some(Err(Error::internal("Unexpected empty response.")));
         }
-        let mut message = Outgoing::new(kind::INFERRED, self.call);
+        let mut message = OutgoingMessage::new(kind::INFERRED, self.call);
         message.flags = if is_last { flag::FINAL } else { 0 };
         if result.is_none() {
             message.flags |= flag::EMPTY;
@@ -164,14 +164,14 @@ impl BlsResponder {
         }
     }
 
-    fn send(&self, mut message: Outgoing, result: Option<&Result<InferResponse>>) {
+    fn send(&self, mut message: OutgoingMessage, result: Option<&Result<InferResponse>>) {
         let connection = &*self.connection;
         let start = message.position();
         let mut blocks = connection.memory.allocation();
         let written = put_response(&mut message, 0, result, &mut blocks);
         let sent = written.and_then(|()| connection.channels.send_event(&message));
         let Err(error) = sent else { return };
-        // An error always finds room.
+        // An error always fits into a message.
         blocks.free_from(0);
         message.truncate(start);
         let written = put_response(&mut message, 0, Some(&Err(error)), &mut blocks);

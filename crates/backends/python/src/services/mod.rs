@@ -1,4 +1,4 @@
-//! What the server does for a Python worker while its model runs.
+//! The server's services for a Python worker while its model runs.
 
 mod bls;
 mod readiness;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use galatea_backend::ServerAccess;
 use galatea_worker::{
     Connection, Message, Services,
-    wire::{Failure, Malformed, flag, kind},
+    wire::{Failure, ProtocolError, flag, kind},
 };
 
 use self::bls::BlsCalls;
@@ -19,24 +19,24 @@ use crate::{model_metrics::ModelMetrics, worker_rules::ModelControlRule};
 /// The connection to a Python worker.
 pub(crate) type PythonConnection = Connection<PythonServices>;
 
-/// Requests to other models, control of them, metrics, and the model's own readiness.
+/// Services for one worker: requests to other models, control of them, metrics, and the model's own readiness.
 pub(crate) struct PythonServices {
     /// Other models, and control of them.
     server: ServerAccess,
-    /// Whether the model may load and unload them.
+    /// Rule for the loads and unloads of the model.
     model_control: ModelControlRule,
     /// Metrics that the model defined.
     metrics: ModelMetrics,
     /// Requests of the worker to other models.
     calls: BlsCalls,
-    /// Cloned by each of its loads, unloads and questions for other models that is open.
+    /// Cloned by each open load, unload and readiness question of the worker for other models.
     control_calls: Arc<()>,
     /// Readiness queries to the worker's model.
     pub readiness: ReadinessQueries,
 }
 
 impl PythonServices {
-    /// For one worker.
+    /// Makes the services for one worker.
     pub fn new(server: ServerAccess, model_control: ModelControlRule) -> Self {
         Self {
             model_control,
@@ -50,7 +50,10 @@ impl PythonServices {
 }
 
 impl Services for PythonServices {
-    fn handle(connection: &Arc<PythonConnection>, message: &Message<'_>) -> Result<(), Malformed> {
+    fn handle(
+        connection: &Arc<PythonConnection>,
+        message: &Message<'_>,
+    ) -> Result<(), ProtocolError> {
         let header = message.packet.header;
         match header.kind {
             kind::INFER => bls::start(connection, message),
@@ -63,7 +66,7 @@ impl Services for PythonServices {
                 message.json().map(|fields| connection.services.metrics.notify(&fields))
             }
             kind::READINESS => readiness_answer(connection, message),
-            _ => Err(Malformed("its kind is unknown")),
+            _ => Err(ProtocolError("its kind is unknown")),
         }
     }
 
@@ -74,7 +77,10 @@ impl Services for PythonServices {
     }
 }
 
-fn readiness_answer(connection: &PythonConnection, message: &Message<'_>) -> Result<(), Malformed> {
+fn readiness_answer(
+    connection: &PythonConnection,
+    message: &Message<'_>,
+) -> Result<(), ProtocolError> {
     let header = message.packet.header;
     let has_failed = header.has(flag::ERROR);
     if has_failed {

@@ -1,4 +1,4 @@
-//! Whether a model is ready by its own check, which its worker is asked for.
+//! Asks a model's worker for the model's own readiness check.
 
 use std::{
     sync::{Condvar, Mutex},
@@ -8,12 +8,12 @@ use std::{
 use galatea_types::{CondvarExt as _, LockExt as _};
 use galatea_worker::{
     Channels,
-    wire::{Outgoing, kind},
+    wire::{OutgoingMessage, kind},
 };
 
-/// The checks of one worker, one at a time: who asks while one is under way waits for its result, also when that one was
-/// begun for somebody who waits no longer. A check that takes longer than anybody waits is thereby not begun again and
-/// again, and its result is heard in the end.
+/// The checks of one worker, one at a time. A caller that asks while a check runs waits for its result, even if the first
+/// caller has left. So a check that takes longer than callers wait is not started again and again, and its result is used in
+/// the end.
 #[derive(Default)]
 pub(crate) struct ReadinessQueries {
     state: Mutex<State>,
@@ -22,7 +22,7 @@ pub(crate) struct ReadinessQueries {
 
 #[derive(Default)]
 struct State {
-    /// Id of the last check that was begun.
+    /// Id of the last check that was started.
     asked: u64,
     /// Id of the last check that has a result.
     answered: u64,
@@ -31,13 +31,15 @@ struct State {
 }
 
 impl ReadinessQueries {
-    /// Asks the worker for the model's `is_ready`, unless that is being found out already. The result comes later, or never.
-    /// Its id is what [`Self::result`] takes.
+    /// Asks the worker for the model's `is_ready`, unless a check is running already. The result comes later, or never. Pass
+    /// the returned id to [`Self::result`].
     pub fn ask(&self, channels: &Channels) -> Option<u64> {
-        self.begin(|id| channels.send_event(&Outgoing::new(kind::READINESS_QUERY, id)).is_ok())
+        self.begin(|id| {
+            channels.send_event(&OutgoingMessage::new(kind::READINESS_QUERY, id)).is_ok()
+        })
     }
 
-    /// The id of the check that is under way, or is begun by `send`.
+    /// Returns the id of the running check, or starts one by `send`.
     fn begin(&self, send: impl FnOnce(u64) -> bool) -> Option<u64> {
         let mut state = self.state.lock_unpoisoned();
         if state.is_closed {
@@ -53,7 +55,7 @@ impl ReadinessQueries {
         Some(state.asked)
     }
 
-    /// The worker's answer to a query, for which perhaps nobody waits any more.
+    /// Records the worker's answer to a query. Its callers may have stopped waiting.
     pub fn answer(&self, id: u64, is_ready: bool) {
         let mut state = self.state.lock_unpoisoned();
         if id == state.asked {
@@ -63,13 +65,13 @@ impl ReadinessQueries {
         }
     }
 
-    /// The worker is gone: open queries end at once, and none is opened any more.
+    /// Ends open queries at once, and refuses new ones, because the worker is gone.
     pub fn close(&self) {
         self.state.lock_unpoisoned().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// False when there is no result by `deadline`.
+    /// Waits for the result. Returns false if there is none by `deadline`.
     pub fn result(&self, id: u64, deadline: Instant) -> bool {
         let mut state = self.state.lock_unpoisoned();
         loop {

@@ -1,4 +1,4 @@
-//! Calls of a worker to the server besides inference: model control, metrics, the state of a request.
+//! Calls of a worker to the server other than inference: model control, metrics, the state of a request.
 
 use std::{collections::BTreeMap, sync::Arc, thread};
 
@@ -6,21 +6,21 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use galatea_types::{Buffer, Error, Result};
 use galatea_worker::{
     Message,
-    wire::{Malformed, Outgoing, code_number, flag, kind},
+    wire::{OutgoingMessage, ProtocolError, code_number, flag, kind},
 };
 use serde_json::Value;
 
 use super::{PythonConnection, PythonServices};
 use crate::worker_rules::ModelControlRule;
 
-/// Before the names of files, as in load requests over HTTP.
+/// Prefix of file names, as in load requests over HTTP.
 const FILE_PREFIX: &str = "file:";
 
-/// Carries out a call and sends its result, at once or from a thread of its own.
+/// Executes a call and sends its result, at once or from a thread of its own.
 pub(crate) fn start(
     connection: &Arc<PythonConnection>,
     message: &Message<'_>,
-) -> Result<(), Malformed> {
+) -> Result<(), ProtocolError> {
     let call = message.packet.header.id;
     let fields = message.json()?;
     let operation = fields.get("op").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -48,15 +48,15 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// The most calls that take a thread each: a model that loads others waits for each; one that asks without waiting must not take
-/// all threads there are.
+/// Most calls that take a thread each. A model that loads others waits for each. One that asks without waiting must not take
+/// all threads.
 const MAX_CONTROL_CALLS: usize = 128;
 
-/// Loading may take long, and so may a model's own readiness check: not on the event thread, which the model that
-/// is loaded may need.
+/// Executes a control call on its own thread. A load or a model's readiness check may take long, and the model may need the
+/// event thread.
 fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fields: Value) {
     let calls = &connection.services.control_calls;
-    // Only the event thread begins them.
+    // Only the event thread starts them.
     if Arc::strong_count(calls) > MAX_CONTROL_CALLS {
         return send_result(
             connection,
@@ -98,7 +98,7 @@ fn carry_out(services: &PythonServices, operation: &str, fields: &Value) -> Resu
     }
 }
 
-/// Whether the policy of the calling model allows it to control models. `brings_changes`: with files or a configuration.
+/// Checks that the policy of the calling model allows it to control models. `brings_changes`: with files or a configuration.
 fn check_control(rule: &ModelControlRule, brings_changes: bool) -> Result<()> {
     match rule {
         ModelControlRule::OfTheRepository if brings_changes => Err(Error::unsupported(
@@ -152,7 +152,7 @@ fn files(fields: &Value) -> Result<BTreeMap<String, Buffer>> {
 }
 
 fn send_result(connection: &PythonConnection, call: u64, result: Result<Value>) {
-    let mut message = Outgoing::new(kind::CALL_RESULT, call);
+    let mut message = OutgoingMessage::new(kind::CALL_RESULT, call);
     match result {
         Ok(value) => message.meta = value.to_string().into_bytes(),
         Err(error) => {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use galatea_backend::{Batch, ModelInstance, Outcome, TakenBack, WaitingBatches, testing};
+use galatea_backend::{Batch, ModelInstance, Outcome, ReturnedRequests, WaitingBatches, testing};
 use galatea_types::{Error, InferResponse, Result};
 
 use crate::common::{IDENTITY, TIMEOUT, Written, bytes, output, request};
@@ -37,11 +37,11 @@ fn hand_over(instance: &mut dyn ModelInstance, batch: &mut Batch) -> Arc<dyn Wai
 }
 
 /// Takes the first back of those from this number on, as soon as the worker has read what comes before.
-fn take_first_back(waiting: &dyn WaitingBatches, from: usize) -> TakenBack {
+fn take_first_back(waiting: &dyn WaitingBatches, from: usize) -> ReturnedRequests {
     let deadline = std::time::Instant::now() + TIMEOUT;
     loop {
         match waiting.take_first_back(from) {
-            TakenBack::NotYet => assert!(std::time::Instant::now() < deadline, "not read"),
+            ReturnedRequests::NotYet => assert!(std::time::Instant::now() < deadline, "not read"),
             taken => return taken,
         }
     }
@@ -69,7 +69,7 @@ fn what_waits_in_a_worker_is_taken_back_and_executed_elsewhere() {
         begin(&mut **busy, &mut long);
         let handle = hand_over(&mut **busy, &mut waits);
         let number = waits.number();
-        assert_eq!(take_first_back(&*handle, number), TakenBack::Batch(number), "{size}");
+        assert_eq!(take_first_back(&*handle, number), ReturnedRequests::Batch(number), "{size}");
         begin(&mut **free, &mut waits);
         assert_eq!(output(complete(&mut **free, waits)), vec![7; size]);
         // The next one takes its place.
@@ -78,7 +78,7 @@ fn what_waits_in_a_worker_is_taken_back_and_executed_elsewhere() {
         std::fs::write(&file, "").expect("written");
         assert_eq!(output(complete(&mut **busy, long)), name);
         assert_eq!(output(complete(&mut **busy, next)), vec![8; size]);
-        assert_eq!(handle.take_first_back(100 + round), TakenBack::Nothing, "it was begun");
+        assert_eq!(handle.take_first_back(100 + round), ReturnedRequests::Nothing, "it was begun");
     }
 }
 
@@ -93,14 +93,14 @@ fn several_wait_in_a_worker_and_are_taken_back_in_their_order() {
     begin(&mut *instance, &mut long);
     let mut behind = [2, 3, 4].map(|number| batch(number, &[number as u8; 10]));
     let handles = behind.each_mut().map(|batch| hand_over(&mut *instance, batch));
-    assert_eq!(take_first_back(&*handles[0], 2), TakenBack::Batch(2));
-    assert_eq!(handles[1].take_first_back(4), TakenBack::NotYet, "3 is said to be begun");
-    assert_eq!(handles[0].take_first_back(3), TakenBack::Batch(3));
+    assert_eq!(take_first_back(&*handles[0], 2), ReturnedRequests::Batch(2));
+    assert_eq!(handles[1].take_first_back(4), ReturnedRequests::NotYet, "3 is said to be begun");
+    assert_eq!(handles[0].take_first_back(3), ReturnedRequests::Batch(3));
     let [second, third, fourth] = behind;
     std::fs::write(&file, "").expect("written");
     assert_eq!(output(complete(&mut *instance, long)), name);
     assert_eq!(output(complete(&mut *instance, fourth)), [4; 10]);
-    assert_eq!(handles[2].take_first_back(2), TakenBack::Nothing);
+    assert_eq!(handles[2].take_first_back(2), ReturnedRequests::Nothing);
     for mut taken in [second, third] {
         let data = [taken.number() as u8; 10];
         begin(&mut *instance, &mut taken);
@@ -153,7 +153,7 @@ fn what_waits_behind_the_end_of_a_worker_was_not_begun() {
     let error = complete(&mut *instance, last).expect_err("it exits");
     assert!(error.message().contains("code 3"), "{error}");
     alarms.recv_timeout(TIMEOUT).expect("the alarm");
-    assert_eq!(handle.take_first_back(2), TakenBack::Batch(2));
+    assert_eq!(handle.take_first_back(2), ReturnedRequests::Batch(2));
 }
 
 /// Also when the worker ended before it has read what it was to execute.
@@ -167,7 +167,7 @@ fn what_waits_behind_what_a_worker_never_read_was_not_begun() {
     let handles = behind.each_mut().map(|batch| hand_over(&mut *instance, batch));
     alarms.recv_timeout(TIMEOUT).expect("the alarm");
     // As if it had begun with 2 and not read it.
-    assert_eq!(take_first_back(&*handles[0], 3), TakenBack::Batch(3));
+    assert_eq!(take_first_back(&*handles[0], 3), ReturnedRequests::Batch(3));
     complete(&mut *instance, last).expect_err("it exits");
     let [second, _] = behind;
     complete(&mut *instance, second).expect_err("it ended");
@@ -196,12 +196,12 @@ fn taking_back_races_with_the_worker() {
         let is_taken = taken.recv_timeout(TIMEOUT).expect("known");
         for batch in [second, third] {
             // Neither, or one of the two: it is executed when the other one is complete.
-            if is_taken == TakenBack::Batch(batch.number()) {
+            if is_taken == ReturnedRequests::Batch(batch.number()) {
                 continue;
             }
             assert_eq!(output(complete(&mut *instance, batch)), data);
         }
-        if let TakenBack::Batch(number) = is_taken {
+        if let ReturnedRequests::Batch(number) = is_taken {
             let mut again = self::batch(number, &data);
             begin(&mut *instance, &mut again);
             assert_eq!(output(complete(&mut *instance, again)), data);

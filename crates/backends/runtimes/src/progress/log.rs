@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use super::{Progress, download, megabytes, of};
 
-/// Between two lines about the same work.
+/// Interval between two lines about the same work.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Writes a line when something begins or ends, and one every ten seconds with what is being done.
+/// Writes a line when work begins or ends, and one every ten seconds with the current state.
 #[derive(Debug)]
 pub struct LogProgress {
     file: String,
     total: Option<u64>,
     done: u64,
     doing: String,
-    /// When the last line was written.
+    /// Time of the last line.
     told_at: Instant,
 }
 
@@ -35,7 +35,7 @@ impl LogProgress {
         is_due
     }
 
-    /// What is being done, with what is here of a download.
+    /// Returns the current action, with the received bytes of a download.
     fn state(&self) -> String {
         match self.file.as_str() {
             "" => self.doing.clone(),

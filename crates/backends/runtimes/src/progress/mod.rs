@@ -1,4 +1,4 @@
-//! How long work reports its progress. [`TerminalProgress`] shows it to a person, [`LogProgress`] writes it into the log.
+//! Progress of long work. [`TerminalProgress`] shows it to a person, [`LogProgress`] writes it into the log.
 
 mod log;
 mod terminal;
@@ -9,23 +9,24 @@ pub use self::{log::LogProgress, terminal::TerminalProgress};
 
 /// Receives the progress of an installation.
 pub trait Progress {
-    /// A download begins. `done` bytes are here already, from an earlier attempt. `total` is `None` when
-    /// the server does not send a length.
+    /// Starts a download. `done` bytes exist already, from an earlier attempt. `total` is `None` when the server does not
+    /// send a length.
     fn started(&mut self, file: &str, done: u64, total: Option<u64>);
 
-    /// `done` bytes are here.
+    /// Reports that `done` bytes have been received.
     fn advanced(&mut self, done: u64);
 
-    /// The download, or the step, is over, whole or not.
+    /// Ends the download or the step, complete or not.
     fn finished(&mut self);
 
-    /// What is being done now, such as the last line of a program that works.
+    /// Reports the current action, such as the last line of a program's output.
     fn doing(&mut self, _text: &str) {}
 
-    /// The work goes on: `elapsed` since it began. Called about once a second while there is nothing else to tell.
+    /// Reports that the work continues, `elapsed` after its start. Called about once a second if there is nothing else to
+    /// report.
     fn waits(&mut self, _elapsed: Duration) {}
 
-    /// A remark for the user.
+    /// Shows a remark to the user.
     fn note(&mut self, text: &str);
 }
 
@@ -41,7 +42,7 @@ impl Progress for SilentProgress {
     fn note(&mut self, _text: &str) {}
 }
 
-/// Makes what receives the progress of one piece of work. The default writes into the log.
+/// Makes a receiver for the progress of one piece of work. The default writes into the log.
 #[derive(Clone)]
 pub struct ProgressMaker(Arc<dyn Fn() -> Box<dyn Progress> + Send + Sync>);
 
@@ -51,7 +52,7 @@ impl ProgressMaker {
         Self(Arc::new(make))
     }
 
-    /// Returns what receives the progress of one piece of work.
+    /// Returns a receiver for the progress of one piece of work.
     pub fn make(&self) -> Box<dyn Progress> {
         (self.0)()
     }
@@ -69,17 +70,17 @@ impl fmt::Debug for ProgressMaker {
     }
 }
 
-/// Bytes as a person reads them.
+/// Converts bytes to megabytes for display.
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// ` of 539.0`, where the whole is known.
+/// Returns ` of 539.0`, if the total is known.
 fn of(total: Option<u64>) -> String {
     total.map_or(String::new(), |total| format!(" of {:.1}", megabytes(total)))
 }
 
-/// The line that tells of a download that begins.
+/// Returns the line about the start of a download.
 fn download(file: &str, done: u64, total: Option<u64>) -> String {
     let size = total.map_or(String::new(), |total| format!(" ({:.1} MB)", megabytes(total)));
     let from = if done > 0 { " (going on where it stopped)" } else { "" };

@@ -7,33 +7,33 @@ use std::{
 
 use super::{Progress, download, megabytes, of};
 
-/// Between two lines about the same work, where there is no terminal.
+/// Seconds between two lines about the same work if there is no terminal.
 const INTERVAL: u64 = 10;
 
-/// Characters of what is being done: a longer line would be broken, and could not be drawn again.
+/// Most characters of the current action. A longer line would wrap, and could not be drawn again.
 const LONGEST: usize = 60;
 
-/// A bar and a line that changes on a terminal; elsewhere a line at each quarter of a download, and one every ten seconds.
-/// Always on standard error.
+/// Shows a bar and a changing line on a terminal. Elsewhere it writes a line at each quarter of a download, and one every
+/// ten seconds. All output goes to standard error.
 #[derive(Debug)]
 pub struct TerminalProgress {
     is_terminal: bool,
     total: Option<u64>,
     done: u64,
     is_download: bool,
-    /// Last step shown: a hundredth on a terminal, a quarter elsewhere; or a megabyte.
+    /// Last step shown: a hundredth on a terminal, a quarter elsewhere. Without a total, a megabyte.
     shown: Option<u64>,
     doing: String,
     /// Seconds since the work began.
     elapsed: u64,
-    /// When the last line was written, in the same seconds.
+    /// Time of the last line, in the same seconds.
     told_at: u64,
-    /// Whether there is a line that changes.
+    /// True if a changing line is shown.
     has_line: bool,
 }
 
 impl TerminalProgress {
-    /// For standard error as it is now.
+    /// Makes a display for standard error as it is now.
     pub fn new() -> Self {
         Self::of(stderr().is_terminal())
     }
@@ -61,7 +61,7 @@ impl TerminalProgress {
         }
     }
 
-    /// What is being done, for a line that changes or for one of its own.
+    /// Returns the current state, for a changing line or for a line of its own.
     fn state(&self) -> String {
         let elapsed = match self.elapsed {
             0 => String::new(),
@@ -115,14 +115,14 @@ impl Progress for TerminalProgress {
 
     fn finished(&mut self) {
         if std::mem::take(&mut self.has_line) {
-            // The bar of a download stays, a line about a step has served its purpose.
+            // The bar of a download stays; a line about a step is not needed any more.
             write_error(if self.is_download { "\n" } else { "\r\x1b[K" });
         }
         self.is_download = false;
     }
 
     fn doing(&mut self, text: &str) {
-        // Programs write what they like; a terminal obeys control characters.
+        // Output of programs may contain control characters, which a terminal would obey.
         self.doing = text.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
         if self.is_terminal {
             self.draw();
@@ -146,7 +146,7 @@ impl Progress for TerminalProgress {
     }
 }
 
-/// A closed standard error is no reason to fail.
+/// Writes to standard error. A closed one is not a failure.
 fn write_error(text: &str) {
     let mut out = stderr().lock();
     let _ = out.write_all(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Which graph and which signature of a SavedModel is served.
+//! Chooses the graph and the signature of a SavedModel to serve.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::{
     signature::Signature,
 };
 
-/// Of the model's own making, and none to be called.
+/// Names of signatures that the model itself creates. They cannot be called.
 const INTERNAL: [&str; 2] = ["__saved_model_init_op", "__saved_model_train_op"];
 
-/// What a configuration asks for by a parameter and a SavedModel does not have. In Triton's words, with what there is.
+/// Returns the error of a parameter that names a missing part of a SavedModel, in Triton's words, with the existing ones.
 fn unexpected(model: &str, what: &str, all: &str, parameter: &'static str) -> Error {
     Diagnostic::error(format!("unable to load model '{model}', expected {what}; {all}"))
         .about(FieldPath::from("parameters").named(parameter))
@@ -24,8 +24,8 @@ fn unexpected(model: &str, what: &str, all: &str, parameter: &'static str) -> Er
 }
 
 impl SavedModel {
-    /// The signature that a configuration names, or the usual one; where there is none of that name and none was named,
-    /// the first that can be called.
+    /// Returns the signature that a configuration names, or the usual one. If the usual one is missing, returns the first
+    /// that can be called.
     pub fn choose(
         self,
         model: &str,

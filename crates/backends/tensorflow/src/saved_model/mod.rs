@@ -1,8 +1,8 @@
-//! What a `saved_model.pb` declares, read from the file itself, without TensorFlow: its graphs by their tags, and the
-//! signatures of each. Nodes and weights are skipped.
+//! Reads the declarations of a `saved_model.pb` without TensorFlow: its graphs by their tags, and the signatures of each.
+//! Nodes and weights are skipped.
 //!
 //! # Invariants
-//! - Any file is read or refused: what is kept is bounded by the size of the file, and what is looked at by a number.
+//! - Any file is read or refused. The size of the file bounds the kept data, and a number bounds the fields read.
 
 mod choose;
 mod nodes;
@@ -25,7 +25,7 @@ use crate::{
     tensorflow::data_type_of,
 };
 
-/// Signatures, tensors and tags that are kept of one file.
+/// Most signatures, tensors and tags that are kept of one file.
 const MOST_NAMES: usize = 100_000;
 const MOST_DIMS: usize = 64;
 
@@ -37,14 +37,14 @@ pub(crate) enum SavedModelError {
     NoGraph,
 }
 
-/// What a file declares.
+/// The declarations of a file.
 #[derive(Debug, Default)]
 pub(crate) struct SavedModel {
     graphs: Vec<MetaGraph>,
     names: usize,
 }
 
-/// A graph and what it can be called with.
+/// A graph with its signatures.
 #[derive(Debug, Default)]
 struct MetaGraph {
     tags: Vec<String>,
@@ -102,7 +102,7 @@ impl SavedModel {
         })
     }
 
-    /// An entry of the map of signatures.
+    /// Reads an entry of the map of signatures.
     fn signature(&mut self, reader: &mut Reader<'_>, entry: Span) -> Result<Signature> {
         let mut signature = Signature::default();
         reader.fields(entry, |reader, field, value| {
@@ -131,7 +131,7 @@ impl SavedModel {
     }
 }
 
-/// An entry of the map of inputs or outputs.
+/// Reads an entry of the map of inputs or outputs.
 fn tensor(reader: &mut Reader<'_>, entry: Span) -> Result<TensorInfo> {
     let mut name = String::new();
     let mut info = Info::default();
@@ -179,7 +179,7 @@ impl Info {
     }
 }
 
-/// -1 for what the model leaves open; `None` where the rank is unknown.
+/// Reads dimensions: -1 for open ones, `None` if the rank is unknown.
 fn dims(reader: &mut Reader<'_>, shape: Span) -> Result<Option<Vec<i64>>, ReadError> {
     let (mut dims, mut is_known) = (Vec::new(), true);
     reader.fields(shape, |reader, field, value| {
@@ -188,7 +188,7 @@ fn dims(reader: &mut Reader<'_>, shape: Span) -> Result<Option<Vec<i64>>, ReadEr
                 if dims.len() == MOST_DIMS {
                     return Err(ReadError::Malformed);
                 }
-                // A size of 0 is not written.
+                // The file does not contain a size of 0.
                 let mut dim = 0;
                 reader.fields(span, |_, field, value| {
                     if let (1, Number(size)) = (field, value) {

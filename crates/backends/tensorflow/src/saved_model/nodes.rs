@@ -4,19 +4,19 @@ use std::{collections::BTreeSet, path::Path};
 
 use galatea_protobuf_file::{FieldValue::Bytes, ReadError, Reader, Result};
 
-/// Nodes that are kept of one file.
+/// Most nodes that are kept of one file.
 const MOST_NODES: usize = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
-    /// Those that take a value from outside.
+    /// Nodes that take a value from outside.
     pub placeholders: BTreeSet<String>,
-    /// All others.
+    /// All other nodes.
     pub others: BTreeSet<String>,
 }
 
 impl Nodes {
-    /// Whether there is the node of a tensor's name, `node` or `node:index`.
+    /// Returns true if the node of a tensor's name, `node` or `node:index`, exists.
     pub fn has(&self, tensor: &str) -> bool {
         let node = tensor.rsplit_once(':').map_or(tensor, |(node, _)| node);
         self.placeholders.contains(node) || self.others.contains(node)

@@ -1,13 +1,13 @@
-//! Whether a SavedModel has variables, whose values lie in a folder beside it.
+//! Finds out if a SavedModel has variables, whose values lie in a folder beside it.
 
 use std::path::Path;
 
 use galatea_protobuf_file::{FieldValue::Bytes, Reader, Result, Span};
 
-/// Operators that make a variable: of TensorFlow 2, and of TensorFlow 1.
+/// Operators that make a variable: those of TensorFlow 2, and of TensorFlow 1.
 const VARIABLES: [&str; 3] = ["VarHandleOp", "VariableV2", "Variable"];
 
-/// Whether a graph of the file has variables and what restores them from files.
+/// Returns true if a graph of the file has variables and operations that restore them from files.
 pub(crate) fn restores_variables(path: &Path) -> Result<bool> {
     read_variables(Reader::open(path)?)
 }

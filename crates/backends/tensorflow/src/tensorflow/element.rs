@@ -2,7 +2,7 @@
 
 use galatea_types::DataType;
 
-/// Numbers and names of all types there are; `None` where no request can carry one.
+/// Numbers and names of all types. `None`: no request can carry it.
 const TYPES: &[(i32, &str, Option<DataType>)] = &[
     (1, "float", Some(DataType::Fp32)),
     (2, "double", Some(DataType::Fp64)),
@@ -29,16 +29,16 @@ const TYPES: &[(i32, &str, Option<DataType>)] = &[
     (23, "uint64", Some(DataType::Uint64)),
 ];
 
-/// Of texts.
+/// Number of the type of texts.
 pub(super) const STRING: i32 = 7;
-/// Added to the number of a type where a tensor is a variable of TensorFlow 1.
+/// Offset that is added to the number of a type if a tensor is a variable of TensorFlow 1.
 const REFERENCE: i32 = 100;
 
 fn plain(number: i32) -> i32 {
     if number > REFERENCE { number - REFERENCE } else { number }
 }
 
-/// `None` for a type that no request can carry.
+/// Returns the data type, or `None` if no request can carry it.
 pub(crate) fn data_type_of(number: i32) -> Option<DataType> {
     TYPES
         .iter()
@@ -51,7 +51,7 @@ pub(crate) fn type_number(data_type: DataType) -> i32 {
     found.map_or(0, |(number, ..)| *number)
 }
 
-/// As TensorFlow calls it.
+/// Returns TensorFlow's name of a type.
 pub(crate) fn type_name(number: i32) -> String {
     let found = TYPES.iter().find(|(known, ..)| *known == plain(number));
     found.map_or_else(|| format!("type number {number}"), |(_, name, _)| (*name).to_owned())

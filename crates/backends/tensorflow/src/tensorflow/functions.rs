@@ -22,13 +22,13 @@ pub(super) struct RawOutput {
     pub index: c_int,
 }
 
-/// `TF_TString`: of 24 bytes, whose meaning is the library's.
+/// `TF_TString`: 24 bytes, whose meaning only the library knows.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub(super) struct RawString([u8; 24]);
 
 impl RawString {
-    /// To be made a text by `TF_StringInit`.
+    /// Memory that `TF_StringInit` makes a text.
     pub const ZEROED: Self = Self([0; 24]);
 }
 

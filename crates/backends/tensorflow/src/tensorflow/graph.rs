@@ -1,4 +1,4 @@
-//! A graph: what its operations are called, and what comes out of them.
+//! A graph: its operations, with their names and outputs.
 
 use std::{ffi::CString, sync::Arc};
 
@@ -21,7 +21,7 @@ unsafe impl Send for Graph {}
 // SAFETY: as above.
 unsafe impl Sync for Graph {}
 
-/// One output of an operation: where a tensor enters or leaves a graph. Valid as long as the graph.
+/// One output of an operation: a point where a tensor enters or leaves a graph. Valid as long as the graph.
 #[derive(Clone, Copy)]
 pub(crate) struct Point(pub(super) RawOutput);
 
@@ -30,7 +30,7 @@ unsafe impl Send for Point {}
 // SAFETY: as above.
 unsafe impl Sync for Point {}
 
-/// An operation to be run for what it does.
+/// An operation that is run for its effect.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation(pub(super) *mut RawOperation);
 
@@ -42,7 +42,7 @@ impl Graph {
         Ok(Self { library: library.clone(), graph })
     }
 
-    /// Adds what `bytes`, a `GraphDef`, holds.
+    /// Adds the content of `bytes`, a `GraphDef`.
     pub fn import(&self, bytes: &[u8]) -> Result<()> {
         let functions = &self.library.functions;
         let buffer = RawBuffer { data: bytes.as_ptr().cast(), length: bytes.len(), free: None };
@@ -54,7 +54,8 @@ impl Graph {
         })
     }
 
-    /// Of a tensor's name, `operation:index` or `operation` for its first output. `None`: there is none.
+    /// Returns the point of a tensor's name, `operation:index` or `operation` for its first output, or `None` if it is
+    /// missing.
     pub fn point(&self, name: &str) -> Option<Point> {
         let (operation, index) = match name.rsplit_once(':') {
             Some((operation, index)) => (operation, index.parse().ok()?),
@@ -75,13 +76,13 @@ impl Graph {
         (!found.is_null()).then_some(Operation(found))
     }
 
-    /// TensorFlow's number of the type of what is there.
+    /// Returns TensorFlow's number of the type at a point.
     pub fn type_at(&self, point: Point) -> i32 {
         // SAFETY: the point is of this graph.
         unsafe { (self.library.functions.output_type)(point.0) }
     }
 
-    /// The shape there as far as TensorFlow infers it, open dimensions as -1. `None`: not even the rank.
+    /// Returns the shape that TensorFlow infers at a point, with -1 for open dimensions, or `None` if the rank is unknown.
     pub fn shape_at(&self, point: Point) -> Result<Option<Shape>> {
         let functions = &self.library.functions;
         let graph = self.graph.as_ptr();
@@ -98,7 +99,7 @@ impl Graph {
         Ok(Some(Shape::from(dims)))
     }
 
-    /// The operations of these names, or an error that names the one there is not.
+    /// Returns the operations of these names, or an error that names a missing one.
     pub(super) fn operations(&self, names: &[String]) -> Result<Vec<Operation>> {
         let find = |name: &String| {
             let missing = || Error::invalid_arg(format!("the graph has no operation '{name}'"));

@@ -13,13 +13,13 @@ use galatea_types::{Code, Error, Result};
 
 use super::functions::{Functions, RawStatus};
 
-/// The part that the library needs; packages have it beside it.
+/// The part that the library needs; packages contain it beside the library.
 const FRAMEWORK: &str = "libtensorflow_framework.so.2";
 
-/// An opened TensorFlow. Never closed: its threads and statics would outlive their code.
+/// An opened TensorFlow. It is never closed: its threads and statics would outlive their code.
 pub(crate) struct Library {
     pub(super) functions: Functions,
-    /// E.g. `2.21.0`.
+    /// Version, e.g. `2.21.0`.
     pub version: String,
     pub faults: Arc<FaultDomain>,
 }
@@ -42,7 +42,7 @@ impl Library {
         Ok(Arc::new(Self { functions, version, faults }))
     }
 
-    /// Calls `call` with a status to report to, and makes a result of it.
+    /// Calls `call` with a status to report to, and turns the status into a result.
     pub(super) fn checked<T>(&self, call: impl FnOnce(*mut RawStatus) -> T) -> Result<T> {
         // SAFETY: makes an object that is this function's alone.
         let status = unsafe { owned((self.functions.new_status)(), self.functions.delete_status) }?;
@@ -60,8 +60,8 @@ impl Library {
     }
 }
 
-/// Triton gives all errors of the library this code; those that say that a request is wrong, or that there is no
-/// memory, are told apart here.
+/// Returns the code of an error. Triton gives all errors of the library one code. Here wrong requests and lack of memory
+/// have codes of their own.
 fn code_of(code: c_int) -> Code {
     match code {
         3 | 11 => Code::InvalidArg,
@@ -71,10 +71,10 @@ fn code_of(code: c_int) -> Code {
     }
 }
 
-/// The longest text of an error: those of graphs may name hundreds of nodes.
+/// Most characters of an error: those of graphs may name hundreds of nodes.
 const LONGEST_TEXT: usize = 2_000;
 
-/// Without the traces of the Python program that made the model.
+/// Removes the traces of the Python program that made the model.
 fn readable(text: &str) -> String {
     let end = text.find("\n\nOriginal stack trace").unwrap_or(text.len());
     let lines = text.get(..end).unwrap_or(text).lines().map(str::trim);
@@ -93,7 +93,7 @@ pub(super) fn non_null<T>(pointer: *mut T) -> Result<NonNull<T>> {
 /// Takes over an object that the library returned.
 ///
 /// # Safety
-/// As of [`Owned::new`].
+/// Those of [`Owned::new`].
 pub(super) unsafe fn owned<T>(
     object: *mut T,
     release: unsafe extern "C" fn(*mut T),
@@ -106,7 +106,7 @@ fn null() -> Error {
     Error::internal("TensorFlow returned a null pointer")
 }
 
-/// Texts are of one form since 2.4, and 2.5 has the last function that is used here.
+/// Checks the version. Texts have one form since 2.4, and 2.5 has the last function that is used here.
 fn is_new_enough(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next(), parts.next()) >= (Some(2), Some(5))
@@ -114,7 +114,7 @@ fn is_new_enough(version: &str) -> bool {
 
 fn find_functions(path: &Path) -> Result<Functions> {
     const TITLE: &str = "TensorFlow library";
-    // Opened first, the library finds it by its name wherever both lie.
+    // The library finds the framework by its name if it is open already, wherever both lie.
     let framework = path.with_file_name(FRAMEWORK);
     if framework.is_file() && framework != path {
         std::mem::forget(open(&framework, TITLE)?);

@@ -1,4 +1,4 @@
-//! A thin layer over TensorFlow's C interface: everything unsafe is here, and no pointer leaves it.
+//! A thin layer over TensorFlow's C interface. Everything unsafe is here, and no pointer leaves it.
 
 mod element;
 mod functions;

@@ -1,22 +1,22 @@
-//! How a session computes: TensorFlow takes it as a `ConfigProto`.
+//! Options of a session. TensorFlow reads them as a `ConfigProto`.
 
-/// Settings of a session. 0 and `None` are TensorFlow's own choice.
+/// Settings of a session. 0 and `None` leave the choice to TensorFlow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SessionOptions {
     /// Threads that compute one operation together.
     pub intra_op_threads: i32,
-    /// Threads that compute operations side by side; negative: the caller's alone.
+    /// Threads that compute operations side by side. Negative: only the caller's thread.
     pub inter_op_threads: i32,
-    /// Threads of the session's own for the second kind.
+    /// True if the second kind of threads belongs to the session alone.
     pub has_own_threads: bool,
-    /// Operations that have no kernel for the device they are placed on run on another one.
+    /// True if operations without a kernel for their device run on another one.
     pub soft_placement: bool,
-    /// Of `optimization.graph.level`: below 0 nothing is optimized, above it XLA compiles parts of the graph.
+    /// Value of `optimization.graph.level`: below 0 nothing is optimized, above it XLA compiles parts of the graph.
     pub graph_level: Option<i32>,
 }
 
 impl SessionOptions {
-    /// In the form of the wire.
+    /// Encodes the options in the wire form.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // No GPUs: an entry of the map `device_count`.
@@ -35,7 +35,7 @@ impl SessionOptions {
     }
 }
 
-/// `GraphOptions` of a level.
+/// Encodes `GraphOptions` of a level.
 fn graph_options(level: i32) -> Vec<u8> {
     let mut optimizer = Vec::new();
     match level {
@@ -50,7 +50,7 @@ fn graph_options(level: i32) -> Vec<u8> {
     options
 }
 
-/// `RunOptions` by which a run stays on the thread that asks for it.
+/// Returns the `RunOptions` that keep a run on the calling thread.
 pub(super) fn on_calling_thread() -> Vec<u8> {
     let mut bytes = Vec::new();
     number(&mut bytes, 3, -1);

@@ -1,4 +1,4 @@
-//! Sessions: a graph with the values of its variables.
+//! Sessions: graphs with the values of their variables.
 
 use std::{
     ffi::{CString, c_int},
@@ -17,12 +17,12 @@ use super::{
     tensor::Tensor,
 };
 
-/// Where the operations of a run are computed.
+/// The place where the operations of a run are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunPlace {
-    /// On the thread that asks for the run.
+    /// The thread that asks for the run.
     Here,
-    /// On the threads of the session, several at once.
+    /// The threads of the session, several at once.
     OnThreads,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     library: Arc<Library>,
     session: NonNull<RawSession>,
     pub graph: Graph,
-    /// Options of a run that stays here.
+    /// Options of a run on the calling thread.
     here: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Loads the graph of a SavedModel folder that has the tag, restores its variables and runs its initialization.
+    /// Loads the graph with this tag from a SavedModel folder, restores its variables and runs its initialization.
     pub fn of_saved_model(
         library: &Arc<Library>,
         folder: &Path,
@@ -86,7 +86,7 @@ impl Session {
         Self::new(library, session, graph)
     }
 
-    /// Of a `GraphDef`, whose variables are constants.
+    /// Loads a `GraphDef`, whose variables are constants.
     pub fn of_graph(library: &Arc<Library>, bytes: &[u8], options: SessionOptions) -> Result<Self> {
         let graph = Graph::new(library)?;
         graph.import(bytes)?;
@@ -111,11 +111,11 @@ impl Session {
         outputs: &[Point],
         place: RunPlace,
     ) -> Result<Vec<Tensor>> {
-        // Not done twice where another run may have been the one that faulted: a run may change variables.
+        // A failed run is not repeated to see if another run caused its fault: a run may change variables.
         self.library.faults.run_once(|| self.run_all(inputs, outputs, &[], place))?
     }
 
-    /// Runs operations for what they do, one after the other.
+    /// Runs operations for their effects, one after the other.
     pub fn run_operations(&self, names: &[String]) -> Result<()> {
         for operation in self.graph.operations(names)? {
             let run = || self.run_all(&[], &[], &[operation], RunPlace::OnThreads);
@@ -160,7 +160,7 @@ impl Session {
                 status,
             );
         });
-        // Taken over whatever became of the run: what there is must be freed.
+        // The results are taken over even if the run failed: existing ones must be freed.
         // SAFETY: each is null or the caller's alone.
         let results = results.into_iter().map(|r| unsafe { Tensor::adopt(&self.library, r) });
         let results: Vec<_> = results.collect();
@@ -173,7 +173,7 @@ fn count(length: usize) -> c_int {
     c_int::try_from(length).unwrap_or(c_int::MAX)
 }
 
-/// Calls `call` with the options as the library has them.
+/// Calls `call` with the options in the library's form.
 fn with_options<T>(
     library: &Arc<Library>,
     options: SessionOptions,

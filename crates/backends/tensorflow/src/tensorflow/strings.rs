@@ -1,4 +1,4 @@
-//! Texts in tensors: each is an object of 24 bytes that may have memory of its own.
+//! Texts in tensors. Each is an object of 24 bytes that may have memory of its own.
 
 use std::{
     ffi::{c_char, c_void},
@@ -18,7 +18,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Copies of `texts`.
+    /// Copies `texts`.
     pub fn new(library: &Arc<Library>, texts: &[&[u8]]) -> Result<Self> {
         let elements = room_for(texts.len(), "a tensor")?;
         let mut made = Self { library: library.clone(), elements };
@@ -53,7 +53,7 @@ impl Drop for Texts {
     }
 }
 
-/// The texts at `data` in the wire form: each a `u32` length and its bytes.
+/// Returns the texts at `data` in the wire form: each has a `u32` length and its bytes.
 ///
 /// # Safety
 /// `data` must point to `count` texts that live.

@@ -17,7 +17,7 @@ use super::{
     strings::{Texts, to_length_prefixed},
 };
 
-/// A tensor in the form the library works with. Immutable once made.
+/// A tensor in the library's form. Immutable once made.
 pub(crate) struct Tensor {
     library: Arc<Library>,
     tensor: Owned<RawTensor>,
@@ -30,8 +30,8 @@ unsafe impl Send for Tensor {}
 unsafe impl Sync for Tensor {}
 
 impl Tensor {
-    /// A tensor over `data`, which the library copies only where it does not begin on a multiple of what its kernels
-    /// need (64 bytes). `data` must hold exactly `dims` elements of a fixed-size type.
+    /// Makes a tensor over `data`. The library copies it only if its alignment is too small for the kernels (64 bytes).
+    /// `data` must hold exactly `dims` elements of a fixed-size type.
     pub fn over(
         library: &Arc<Library>,
         data: Bytes,
@@ -54,7 +54,7 @@ impl Tensor {
         }
     }
 
-    /// A tensor of texts, which are copied. `dims` must have as many elements as there are texts.
+    /// Makes a tensor of texts, which are copied. `dims` must have as many elements as there are texts.
     pub fn texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
         check_texts(texts, dims)?;
         let mut texts = Box::new(Texts::new(library, texts)?);
@@ -97,7 +97,7 @@ impl Tensor {
         self.tensor.as_ptr()
     }
 
-    /// `None`: a type that no request can carry.
+    /// Returns the data type, or `None` if no request can carry it.
     pub fn data_type(&self) -> Option<DataType> {
         // SAFETY: the tensor is alive.
         data_type_of(unsafe { (self.library.functions.tensor_type)(self.as_ptr()) })
@@ -121,7 +121,7 @@ impl Tensor {
         }
     }
 
-    /// The elements in the form of [`galatea_types::Tensor::data`]: of a fixed size without a copy.
+    /// Returns the elements in the form of [`galatea_types::Tensor::data`]. Those of a fixed size are not copied.
     pub fn into_buffer(self, shape: &Shape) -> Result<Buffer> {
         let wrong = || {
             Error::internal(format!(

@@ -1,20 +1,20 @@
-//! What a model takes and returns, as `torch.export` writes it down: a tree of tuples, lists and dictionaries in
-//! JSON (PyTorch's `treespec_dumps`, protocol 1), whose leaves are tensors.
+//! The inputs and outputs of a model in the form of `torch.export`: a tree of tuples, lists and dictionaries in JSON
+//! (PyTorch's `treespec_dumps`, protocol 1), whose leaves are tensors.
 
 use serde::Deserialize;
 
-/// Names of the inputs and outputs in the order in which compiled code has them. Empty where the tree does not
-/// say: a model was exported with arguments that are no tensors.
+/// Names of the inputs and outputs in the order of the compiled code. Empty if the tree does not have them: a model was
+/// exported with arguments that are not tensors.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct CallSpec {
-    /// `ARGS[0]`, `ARGS[1][key]`, `KWARGS[mask]`.
+    /// Names such as `ARGS[0]`, `ARGS[1][key]`, `KWARGS[mask]`.
     pub inputs: Vec<String>,
-    /// `RESULT`, `RESULT[0]`, `RESULT[key]`.
+    /// Names such as `RESULT`, `RESULT[0]`, `RESULT[key]`.
     pub outputs: Vec<String>,
 }
 
 impl CallSpec {
-    /// `inputs` and `outputs` as many as the code has: a tree with another number of leaves is of no use.
+    /// Reads both trees. `inputs` and `outputs` are the code's numbers: a tree with another number of leaves is not used.
     pub fn read(takes: &str, returns: &str, inputs: usize, outputs: usize) -> Self {
         let fitting = |names: Option<Vec<String>>, count| {
             names.filter(|names| names.len() == count).unwrap_or_default()
@@ -28,10 +28,10 @@ impl CallSpec {
 
 #[derive(Deserialize)]
 struct Node {
-    /// `None`: a leaf.
+    /// Kind of the node. `None`: a leaf.
     #[serde(rename = "type")]
     kind: Option<String>,
-    /// JSON in a text: keys of a dictionary.
+    /// JSON as text: the keys of a dictionary.
     context: Option<String>,
     #[serde(default)]
     children_spec: Vec<Node>,
@@ -42,7 +42,7 @@ fn parse(text: &str) -> Option<Node> {
     Some(tree)
 }
 
-/// Arguments by position, then those by name.
+/// Returns the names of arguments by position, then those by name.
 fn input_names(tree: &Node) -> Option<Vec<String>> {
     let [by_position, by_name] = tree.children_spec.as_slice() else { return None };
     let mut all = names(by_position, "ARGS");
@@ -68,13 +68,13 @@ fn collect(node: &Node, name: String, all: &mut Vec<String>) {
     }
 }
 
-/// Of whatever has a key per child: dictionaries, ordered ones, some classes.
+/// Returns the keys of a node with a key per child: dictionaries, ordered ones, some classes.
 fn keys(node: &Node) -> Option<Vec<String>> {
     let keys: Vec<String> = serde_json::from_str(node.context.as_deref()?).ok()?;
     (keys.len() == node.children_spec.len()).then_some(keys)
 }
 
-/// Reads what a model says that it takes and returns: for fuzzing.
+/// Reads the inputs and outputs that a model declares: for fuzzing.
 #[doc(hidden)]
 pub fn read_call_spec(text: &str) {
     CallSpec::read(text, text, 1, 1);

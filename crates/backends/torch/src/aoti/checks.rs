@@ -1,19 +1,19 @@
-//! What compiled code expects of its inputs, as far as the package states it.
+//! Checks of inputs that compiled code expects, as far as the package states them.
 //!
-//! The code reads as many elements as it was compiled for, whatever it is given. It has checks, which are off, and which
-//! cannot be used: they refuse a 1 in every dynamic dimension. Their source lies in most packages, so that they are
-//! read there and done here. One that is not understood is left out.
+//! The code reads as many elements as it was compiled for, even if the input has fewer. Its own checks are off and cannot be
+//! used: they refuse a 1 in every dynamic dimension. Most packages contain their source, so they are read from it and done
+//! here. A check that is not understood is left out.
 
 use galatea_types::Shape;
 
 use crate::torch::data_type_of;
 
-/// Of all inputs, by position.
+/// The checks of all inputs, by position.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Checks(Vec<Expected>);
+pub(super) struct Checks(Vec<ExpectedInput>);
 
 #[derive(Debug, Default, PartialEq)]
-struct Expected {
+struct ExpectedInput {
     scalar_type: Option<i32>,
     dims: Vec<(usize, Limit)>,
 }
@@ -25,19 +25,19 @@ enum Limit {
     AtMost(i64),
 }
 
-/// What a dynamic dimension starts at even where the code can do with less.
+/// Lower bound of most dynamic dimensions, even if the code accepts less.
 const USUAL_MINIMUM: i64 = 2;
 
 impl Checks {
-    /// From the C++ source of the package.
+    /// Reads the checks from the C++ source of the package.
     pub fn read(source: &str) -> Self {
-        let mut inputs: Vec<Expected> = Vec::new();
+        let mut inputs: Vec<ExpectedInput> = Vec::new();
         let mut current = None;
         for line in source.lines() {
             if let Some(rest) = line.split_once("void check_input_").map(|(_, rest)| rest) {
                 current = rest.split('(').next().and_then(|n| n.parse::<usize>().ok());
                 current = current.filter(|&n| n == inputs.len());
-                inputs.extend(current.map(|_| Expected::default()));
+                inputs.extend(current.map(|_| ExpectedInput::default()));
             } else if line.starts_with('}') {
                 current = None;
             }
@@ -48,10 +48,10 @@ impl Checks {
         Self(inputs)
     }
 
-    /// Of a tensor without -1 or a declaration with them.
+    /// Checks the shape of a tensor, or of a declaration, which may contain -1.
     ///
     /// # Errors
-    /// How it differs, to be put behind the input's name.
+    /// The difference, as a text that follows the input's name.
     pub fn check(&self, position: usize, scalar_type: i32, shape: &Shape) -> Result<(), String> {
         let Some(expected) = self.0.get(position) else { return Ok(()) };
         if let Some(wanted) = expected.scalar_type.filter(|&wanted| wanted != scalar_type) {
@@ -70,7 +70,7 @@ impl Checks {
     }
 }
 
-impl Expected {
+impl ExpectedInput {
     fn read(&mut self, line: &str) {
         if let Some((_, rest)) = line.split_once("_expected_dtype = aoti_torch_dtype_") {
             self.scalar_type = rest.split('(').next().and_then(scalar_type);
@@ -80,7 +80,7 @@ impl Expected {
     }
 }
 
-/// `16 != arg_size[1]`, `arg_size[0] < 2`, `arg_size[0] > 64`.
+/// Parses `16 != arg_size[1]`, `arg_size[0] < 2`, `arg_size[0] > 64`.
 fn limit(condition: &str) -> Option<(usize, Limit)> {
     let words: Vec<&str> = condition.trim_end_matches([' ', '{', ')']).split(' ').collect();
     let &[left, sign, right] = words.as_slice() else { return None };
@@ -99,7 +99,7 @@ fn limit(condition: &str) -> Option<(usize, Limit)> {
     }
 }
 
-/// Numbers of `c10::ScalarType`.
+/// Returns the number of a `c10::ScalarType`.
 fn scalar_type(name: &str) -> Option<i32> {
     let names = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"];
     let number = names.iter().position(|&known| known == name).and_then(|n| n.try_into().ok());
@@ -181,6 +181,6 @@ static void check_input_1(
         assert_eq!(Checks::read(odd), Checks::default());
         let odd =
             "void check_input_0(\n if (s0 != a_size[0]) {\n if (1 != a_size[x]) {\n if (a) {\n";
-        assert_eq!(Checks::read(odd), Checks(vec![Expected::default()]));
+        assert_eq!(Checks::read(odd), Checks(vec![ExpectedInput::default()]));
     }
 }

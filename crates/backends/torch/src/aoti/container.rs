@@ -1,4 +1,4 @@
-//! The compiled model of a package: weights, executions, runs.
+//! The compiled model of a package: its weights, executions and runs.
 
 use std::{
     ffi::{CStr, CString},
@@ -14,20 +14,20 @@ use super::{
     call_spec::CallSpec,
     functions::{BUFFER, ContainerHandle, ModelFunctions},
     object::{Object, Runtime},
-    tensor::{Device, Failed, Operand, Origin, Tensor},
+    tensor::{Device, Operand, Origin, StableCallError, Tensor},
 };
 use crate::torch::Output;
 
-/// Constants of a compiled model on one device, and the executions that may use them at a time.
+/// Constants of a compiled model on one device, with the executions that may use them at the same time.
 pub(super) struct Container {
     handle: ContainerHandle,
     object: Arc<Object>,
     runtime: Runtime,
-    /// `None`: the CPU.
+    /// Number of the GPU. `None`: the CPU.
     gpu: Option<u32>,
     pub input_count: usize,
     pub output_count: usize,
-    /// Whether there is something that executions may write to for the next ones: the code does not say whether they do.
+    /// True if an execution may leave data for the next ones. The code does not say if it does.
     pub has_state: bool,
 }
 
@@ -38,7 +38,7 @@ unsafe impl Sync for Container {}
 
 impl Drop for Container {
     fn drop(&mut self) {
-        let (functions, handle) = (self.object.functions, Sendable(self.handle));
+        let (functions, handle) = (self.object.functions, SendPointer(self.handle));
         on_own_thread(move || {
             // SAFETY: made by `create`, deleted here alone; whatever uses it holds it. Failures say so on stderr.
             let _ = unsafe { (functions.delete)(handle.get()) };
@@ -46,19 +46,19 @@ impl Drop for Container {
     }
 }
 
-struct Sendable(ContainerHandle);
+struct SendPointer(ContainerHandle);
 
 // SAFETY: used by one thread after the other.
-unsafe impl Send for Sendable {}
+unsafe impl Send for SendPointer {}
 
-impl Sendable {
+impl SendPointer {
     fn get(&self) -> ContainerHandle {
         self.0
     }
 }
 
-/// Compiled code leaves something on each thread that calls it, and stays mapped as long as such a thread lives:
-/// threads that outlive a model do not call it.
+/// Runs `work` on a thread of its own. Compiled code leaves data on each thread that calls it, and stays mapped as long as
+/// such a thread lives. So threads that outlive a model do not call it.
 fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(done) => done,
@@ -67,7 +67,8 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 impl Container {
-    /// `runs`: executions that are possible at a time. Files that the code opens when it needs them lie in `folder`.
+    /// Creates a container. `runs`: number of simultaneous executions. `folder` contains files that the code opens when it
+    /// needs them.
     pub fn create(
         object: &Arc<Object>,
         runtime: &Runtime,
@@ -149,7 +150,7 @@ impl Container {
         })
     }
 
-    /// Waits for its turn where all executions are taken. As many operands as there are inputs.
+    /// Runs the model. Waits if all executions are in use. There must be as many operands as inputs.
     pub fn run(self: &Arc<Self>, operands: Vec<Operand>) -> Result<Vec<Output>, String> {
         if operands.len() != self.input_count {
             return Err(format!(
@@ -167,13 +168,13 @@ impl Container {
         outputs.map_err(|e| self.explain(e))
     }
 
-    fn input(&self, operand: &Operand) -> Result<Tensor, Failed> {
+    fn input(&self, operand: &Operand) -> Result<Tensor, StableCallError> {
         // SAFETY: operands live until the outputs have been made, and then as their origin.
         let tensor = unsafe { Tensor::over(self.runtime.tensors, operand) }?;
         let Some(gpu) = self.gpu else { return Ok(tensor) };
         // SAFETY: takes nothing.
         let kind = unsafe { (self.runtime.tensors.cuda)() };
-        let index = i32::try_from(gpu).map_err(|_| Failed)?;
+        let index = i32::try_from(gpu).map_err(|_| StableCallError)?;
         tensor.copy_to(Device { kind, index })
     }
 
@@ -197,13 +198,13 @@ impl Container {
         // SAFETY: handles that the call left are the caller's, whether it succeeded or not.
         let outputs: Vec<_> =
             outputs.into_iter().map(|handle| unsafe { Tensor::adopt(tensors, handle) }).collect();
-        // After a failure it is not known whether the inputs were taken: rather lose them than free them twice.
+        // After a failure the state of the inputs is unknown: losing them is better than freeing them twice.
         self.object.check(&self.runtime, status)?;
         let outputs: Option<Vec<Tensor>> = outputs.into_iter().collect();
         outputs.ok_or_else(|| "the compiled code left out an output".to_owned())
     }
 
-    fn explain(&self, _: Failed) -> String {
+    fn explain(&self, _: StableCallError) -> String {
         let said = self.runtime.last_exception();
         said.unwrap_or_else(|| "a tensor could not be made or read".to_owned())
     }

@@ -1,8 +1,8 @@
-//! Lets a compiled model be unloaded.
+//! Makes the library of a compiled model unloadable.
 //!
-//! g++ marks inline statics as unique in the process (`STB_GNU_UNIQUE`), and the loader never unmaps the library that
-//! was first to bring such a symbol: its code and weights would stay behind. Models share no statics, so that the
-//! symbols become ordinary global ones. Format: the System V ABI's ELF-64.
+//! g++ marks inline statics as unique in the process (`STB_GNU_UNIQUE`), and the loader never unmaps the first library with
+//! such a symbol: its code and weights would stay in memory. Models share no statics, so the symbols become ordinary global
+//! ones. Format: the System V ABI's ELF-64.
 
 use std::{
     fs::{File, OpenOptions},
@@ -51,7 +51,7 @@ fn change_symbols(file: &File, offset: u64, size: u64) -> io::Result<()> {
     file.read_exact_at(&mut table, offset)?;
     let mut is_changed = false;
     for symbol in table.chunks_exact_mut(SYMBOL_SIZE) {
-        // Upper half the binding, lower half the type.
+        // The upper half is the binding, the lower half the type.
         if let Some(info) = symbol.get_mut(4).filter(|info| **info >> 4 == UNIQUE) {
             *info = GLOBAL << 4 | *info & 0xf;
             is_changed = true;

@@ -46,13 +46,13 @@ functions! {
     constant_type = "AOTInductorModelContainerGetConstantType": fn(ContainerHandle, usize, *mut i32) -> c_int;
 }
 
-/// `ConstantType` of something a model may write to, as against weights.
+/// `ConstantType` of a buffer, which a model may write to, unlike weights.
 pub(super) const BUFFER: i32 = 2;
 
-/// Of compiled models since PyTorch 2.13 or so: why the last call on this thread failed.
+/// Reports why the last call on this thread failed. Compiled models have it since about PyTorch 2.13.
 pub(super) type LastError = unsafe extern "C" fn(*mut *const c_char) -> c_int;
 pub(super) const LAST_ERROR: &str = "AOTInductorGetLastError";
 
-/// Of newer libtorch: what the last exception on this thread said.
+/// Reports the last exception on this thread. Newer versions of libtorch have it.
 pub(super) type LastException = unsafe extern "C" fn() -> *const c_char;
 pub(super) const LAST_EXCEPTION: &str = "torch_exception_get_what_without_backtrace";

@@ -1,10 +1,10 @@
-//! One executor of a package.
+//! One instance of a package.
 
 use std::sync::Arc;
 
 use galatea_backend::{
     InstanceSpec, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput, missing},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput, missing},
 };
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Error, Result};
@@ -31,11 +31,11 @@ impl PackageInstance {
         })
     }
 
-    fn operand(&self, spec: &TensorSpec, joined: Joined<'_>) -> Result<Operand> {
-        let Joined { shape, content, is_shared } = joined;
+    fn operand(&self, spec: &TensorSpec, joined: JoinedInput<'_>) -> Result<Operand> {
+        let JoinedInput { shape, content, is_shared } = joined;
         let Content::Elements(data) = content else { return Err(missing(spec)) };
         let scalar_type = fixed(spec.data_type, &shape, &data)?;
-        // The code may write to its inputs. What goes to a GPU is copied there.
+        // The code may write to its inputs. An input for a GPU is copied there anyway.
         let data = if is_shared && self.container.is_on_cpu() { copy(&data) } else { data };
         Ok(Operand { scalar_type, shape, data })
     }
@@ -49,8 +49,8 @@ impl GroupRunner for PackageInstance {
         &self.model.config
     }
 
-    /// In the order of the package.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Vec<Operand>> {
+    /// Makes the operands, in the order of the package.
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Vec<Operand>> {
         let specs = self.model.config.execution_inputs();
         let mut operands: Vec<Option<Operand>> = specs.iter().map(|_| None).collect();
         for ((spec, &position), joined) in specs.iter().zip(&self.model.inputs).zip(joined) {
@@ -65,7 +65,7 @@ impl GroupRunner for PackageInstance {
     }
 
     fn run(&self, operands: Vec<Operand>, _: &[usize]) -> Result<Vec<Output>> {
-        // The code may write to its inputs: it is not run again where another run may have been at fault.
+        // The code may write to its inputs, so a run is not repeated to see if another run caused its fault.
         let faults = &self.model.library.faults;
         let outputs = faults.run_once(|| self.container.run(operands))?.map_err(|text| {
             Error::internal(format!(

@@ -1,9 +1,9 @@
 //! AOTInductor packages (`model.pt2`): compiled code that calls libtorch through its stable C functions.
 //!
 //! # Invariants
-//! - What is unsafe is in `functions`, `tensor`, `container` and `object`.
+//! - The unsafe code is in `functions`, `tensor`, `container` and `object`.
 //! - Code stays mapped as long as any tensor that it made.
-//! - Bytes of a request are never given to compiled code, which may write to its inputs: it gets a copy.
+//! - Compiled code gets copies of a request's bytes, because it may write to its inputs.
 
 mod archive;
 mod call_spec;

@@ -1,4 +1,4 @@
-//! Loading one version of a package.
+//! Loads one version of a package.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use super::{
     archive::Package,
     checks::Checks,
     container::Container,
-    naming::{self, Side},
+    naming::{self, TensorNames},
     object::{Object, Runtime},
     target,
 };
@@ -24,7 +24,7 @@ use crate::{
     model::{check_types, find_model, place_of, places},
     places::Places,
     settings::Settings,
-    torch::{Library, Place, scalar_type_of},
+    torch::{Library, ModuleDevice, scalar_type_of},
 };
 
 /// Names of devices in a package.
@@ -43,15 +43,15 @@ pub(crate) struct PackageModel {
     containers: Places<Container>,
 }
 
-/// What containers are made from.
+/// The compiled package from which containers are made.
 struct Compiled {
     object: Arc<Object>,
     runtime: Runtime,
     device: String,
     path: PathBuf,
-    /// Where the files of the package are, or were when the first containers were made.
+    /// Folder of the unpacked files, which may have been removed after the first containers were made.
     unpacked: PathBuf,
-    /// Kept only where files of it are opened later.
+    /// The folder, kept only if some of its files are opened later.
     folder: Option<TempDir>,
 }
 
@@ -81,16 +81,17 @@ impl PackageModel {
         Ok(Self { library, config, settings, inputs, outputs, checks, code, containers })
     }
 
-    /// Whether these instances are at the places it was loaded for, and no more than its containers have room for.
+    /// Returns true if the instances use only the loaded places, and fit into their containers.
     pub(super) fn has_room(&self, all: &[InstanceSpec]) -> bool {
-        let mut counts = BTreeMap::<Place, usize>::new();
+        let mut counts = BTreeMap::<ModuleDevice, usize>::new();
         all.iter().for_each(|spec| *counts.entry(place_of(spec)).or_default() += 1);
-        let fits = |(&place, &count): (&Place, &usize)| count <= instances(&self.config, place);
+        let fits =
+            |(&place, &count): (&ModuleDevice, &usize)| count <= instances(&self.config, place);
         counts.keys().eq(self.containers.places()) && counts.iter().all(fits)
     }
 
-    /// The container for an instance: everybody's, or one of its own where instances could see each other's state.
-    pub(super) fn container(&self, place: Place) -> Result<Arc<Container>> {
+    /// Returns the container for an instance: the shared one, or its own if instances could see each other's state.
+    pub(super) fn container(&self, place: ModuleDevice) -> Result<Arc<Container>> {
         self.containers.take((self.config.name(), place), self.settings.shares_state, || {
             self.code.container(&self.config, place)
         })
@@ -102,7 +103,7 @@ impl Compiled {
         library: &Library,
         config: &ModelConfig,
         path: &Path,
-        places: &[Place],
+        places: &[ModuleDevice],
     ) -> Result<(Self, Checks)> {
         let runtime = library.stable_functions().map_err(|e| refused(config.name(), path, e))?;
         let package = Package::unpack(path).map_err(|e| refused(config.name(), path, e))?;
@@ -126,12 +127,12 @@ impl Compiled {
         Ok((code, checks))
     }
 
-    /// With room for all instances of the place at a time; with state, one takes its turn after the other.
-    fn container(&self, config: &ModelConfig, place: Place) -> Result<Container> {
+    /// Makes a container with room for all instances of the place. With state, one runs after the other.
+    fn container(&self, config: &ModelConfig, place: ModuleDevice) -> Result<Container> {
         let gpu = match place {
-            Place::Cpu => None,
-            Place::Gpu(index) => Some(index),
-            Place::AsSaved => (self.device != CPU).then_some(0),
+            ModuleDevice::Cpu => None,
+            ModuleDevice::Gpu(index) => Some(index),
+            ModuleDevice::AsSaved => (self.device != CPU).then_some(0),
         };
         let create = |runs| {
             Container::create(&self.object, &self.runtime, &self.unpacked, gpu, runs)
@@ -162,11 +163,15 @@ fn refuse_texts(config: &ModelConfig) -> Result<()> {
     }
 }
 
-/// Compiled code runs where it was compiled for.
-fn check_place(place: Place, device: &str, library: &Library) -> std::result::Result<(), String> {
+/// Checks the place: compiled code runs only where it was compiled for.
+fn check_place(
+    place: ModuleDevice,
+    device: &str,
+    library: &Library,
+) -> std::result::Result<(), String> {
     match (place, device) {
-        (Place::Cpu | Place::AsSaved, CPU) | (Place::Gpu(_), CUDA) => Ok(()),
-        (Place::AsSaved, CUDA) if library.cuda_devices > 0 => Ok(()),
+        (ModuleDevice::Cpu | ModuleDevice::AsSaved, CPU) | (ModuleDevice::Gpu(_), CUDA) => Ok(()),
+        (ModuleDevice::AsSaved, CUDA) if library.cuda_devices > 0 => Ok(()),
         (_, CUDA) if library.cuda_devices == 0 => Err(format!(
             "it was compiled for CUDA, and PyTorch {} finds no GPU that it can use here: compile it with the model \
              and its example inputs on the CPU, or serve it where there is a GPU",
@@ -186,11 +191,13 @@ fn check_place(place: Place, device: &str, library: &Library) -> std::result::Re
     }
 }
 
-/// How many instances there are on one CPU or GPU.
-fn instances(config: &ModelConfig, place: Place) -> usize {
+/// Returns the number of instances on one CPU or GPU.
+fn instances(config: &ModelConfig, place: ModuleDevice) -> usize {
     let is_there = |group: &&InstanceGroup| match (group.kind, place) {
-        (InstanceKind::Cpu, Place::Cpu) | (InstanceKind::Model, Place::AsSaved) => true,
-        (InstanceKind::Gpu, Place::Gpu(index)) => group.gpus.contains(&index),
+        (InstanceKind::Cpu, ModuleDevice::Cpu) | (InstanceKind::Model, ModuleDevice::AsSaved) => {
+            true
+        }
+        (InstanceKind::Gpu, ModuleDevice::Gpu(index)) => group.gpus.contains(&index),
         _ => false,
     };
     let count: u32 =
@@ -198,20 +205,20 @@ fn instances(config: &ModelConfig, place: Place) -> usize {
     usize::try_from(count).unwrap_or(1).max(1)
 }
 
-/// Which input and output of the configuration is which of the package.
+/// Matches the inputs and outputs of the configuration with those of the package.
 fn positions(
     config: &ModelConfig,
     container: &Container,
     path: &Path,
 ) -> Result<(Vec<usize>, Vec<usize>)> {
     let spec = container.call_spec().map_err(|text| refused(config.name(), path, text))?;
-    let inputs = Side {
+    let inputs = TensorNames {
         what: "input",
         prefix: "INPUT__",
         count: container.input_count,
         names: &spec.inputs,
     };
-    let outputs = Side {
+    let outputs = TensorNames {
         what: "output",
         prefix: "OUTPUT__",
         count: container.output_count,

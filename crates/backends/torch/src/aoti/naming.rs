@@ -1,21 +1,21 @@
-//! Which input and output of a configuration is which of a package.
+//! Matches the inputs and outputs of a configuration with those of a package.
 
 use galatea_backend::misconfigured;
 use galatea_config::{FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{Code, Result};
 
-/// One side of a package: as many tensors as the code has, and their names where the call spec has them.
-pub(super) struct Side<'a> {
+/// The inputs or the outputs of a package: their number, and their names if the call spec has them.
+pub(super) struct TensorNames<'a> {
     /// `input` or `output`.
     pub what: &'static str,
-    /// `INPUT__` or `OUTPUT__`, before the position.
+    /// Beginning of a name before the position: `INPUT__` or `OUTPUT__`.
     pub prefix: &'static str,
     pub count: usize,
     pub names: &'a [String],
 }
 
-impl Side<'_> {
-    /// Position of each of `specs`, no position twice.
+impl TensorNames<'_> {
+    /// Returns the position of each of `specs`, no position twice.
     pub fn positions(&self, config: &ModelConfig, specs: &[TensorSpec]) -> Result<Vec<usize>> {
         let (what, model) = (self.what, config.name());
         if specs.is_empty() {
@@ -53,7 +53,7 @@ impl Side<'_> {
         by_name.or_else(by_index)
     }
 
-    /// E.g. `ARGS[0] or INPUT__0, KWARGS[mask] or INPUT__1`.
+    /// Lists the names, e.g. `ARGS[0] or INPUT__0, KWARGS[mask] or INPUT__1`.
     fn known(&self) -> String {
         let name = |index| match self.names.get(index) {
             Some(name) => format!("{name} or {}{index}", self.prefix),
@@ -63,8 +63,8 @@ impl Side<'_> {
     }
 }
 
-/// Compiled code takes all its inputs.
-pub(super) fn check_complete(config: &ModelConfig, side: &Side<'_>) -> Result<()> {
+/// Checks that all inputs are configured: compiled code needs all of them.
+pub(super) fn check_complete(config: &ModelConfig, side: &TensorNames<'_>) -> Result<()> {
     let model = config.name();
     if let Some(spec) = config.execution_inputs().iter().find(|spec| spec.is_optional) {
         let name = &*spec.name;

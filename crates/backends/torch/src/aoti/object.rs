@@ -1,4 +1,4 @@
-//! The shared object in a package, and the library functions its code calls.
+//! The shared object in a package, and the library functions that its code calls.
 
 use std::{ffi::CStr, path::Path, ptr};
 
@@ -9,7 +9,7 @@ use super::functions::{
     LAST_ERROR, LAST_EXCEPTION, LastError, LastException, ModelFunctions, TensorFunctions,
 };
 
-/// libtorch as compiled code sees it.
+/// The part of libtorch that compiled code uses.
 #[derive(Clone)]
 pub(crate) struct Runtime {
     pub(super) tensors: TensorFunctions,
@@ -19,7 +19,7 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     /// # Safety
-    /// As of [`TensorFunctions::find`].
+    /// Those of [`TensorFunctions::find`].
     pub unsafe fn find(handle: &Handle, version: &str) -> Result<Self, &'static str> {
         // SAFETY: the caller's word; where the second function is, its type is this.
         let (tensors, last_exception) = unsafe {
@@ -28,7 +28,7 @@ impl Runtime {
         Ok(Self { tensors, last_exception, version: version.to_owned() })
     }
 
-    /// What libtorch said last on this thread.
+    /// Returns libtorch's last exception on this thread.
     pub(super) fn last_exception(&self) -> Option<String> {
         let last_exception = self.last_exception?;
         // SAFETY: takes nothing; the text is read before the next call on this thread.
@@ -36,7 +36,7 @@ impl Runtime {
     }
 }
 
-/// The compiled library of a package, mapped until this goes.
+/// The compiled library of a package, mapped until this is dropped.
 pub(super) struct Object {
     pub functions: ModelFunctions,
     last_error: Option<LastError>,
@@ -45,8 +45,8 @@ pub(super) struct Object {
 
 impl Object {
     pub fn open(path: &Path, version: &str) -> Result<Self, String> {
-        // Now: what another version's libtorch lacks must be found before it is called. Locally: every model has
-        // functions of the same names. libtorch is found by its name among the libraries that are open.
+        // Now: a function that another version of libtorch lacks must be found before it is called. Locally: every model has
+        // functions of the same names. libtorch is found by its name among the open libraries.
         // SAFETY: opening runs the library's initialisers; the user chose this model to be run.
         let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|e| explain(path, version, &reason(&e)))?;
@@ -58,7 +58,7 @@ impl Object {
         Ok(Self { functions, last_error, _handle: handle })
     }
 
-    /// Why the call before failed, as far as that is known: the last error of the model and that of libtorch.
+    /// Returns the reason why the last call failed, if it is known: the last error of the model and that of libtorch.
     pub fn check(&self, runtime: &Runtime, status: i32) -> Result<(), String> {
         if status == 0 {
             return Ok(());

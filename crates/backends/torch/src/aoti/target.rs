@@ -1,16 +1,16 @@
-//! What a package was compiled for, and whether that is here.
+//! Checks that this machine is one that a package was compiled for.
 
 use std::collections::BTreeMap;
 
-/// `AOTI_DEVICE_KEY`: `cpu`, `cuda` or another. Packages older than the note are taken to be for the CPU.
+/// Returns `AOTI_DEVICE_KEY`: `cpu`, `cuda` or another. A package without the note is older, and counts as one for the CPU.
 pub(super) fn device(metadata: &BTreeMap<String, String>) -> &str {
     metadata.get("AOTI_DEVICE_KEY").map_or("cpu", String::as_str)
 }
 
-/// Code for another machine ends the process at its first instruction that this one does not have.
+/// Checks the machine. Code for another one ends the process at the first instruction that this one lacks.
 ///
 /// # Errors
-/// What the package needs and this machine lacks.
+/// The feature that the package needs and this machine lacks.
 pub(super) fn check_machine(metadata: &BTreeMap<String, String>) -> Result<(), String> {
     for (key, here) in
         [("AOTI_PLATFORM", std::env::consts::OS), ("AOTI_MACHINE", std::env::consts::ARCH)]
@@ -38,7 +38,8 @@ fn is_same(wanted: &str, here: &str) -> bool {
     known_as(&wanted.to_lowercase()) == here
 }
 
-/// Words that are not known are let through: they name what a newer compiler could use, not what it did.
+/// Returns true if the processor has a feature. Unknown words count as present: they name features that a newer compiler
+/// could use, not those it did.
 #[cfg(target_arch = "x86_64")]
 fn has(word: &str) -> bool {
     use std::arch::is_x86_feature_detected as has;

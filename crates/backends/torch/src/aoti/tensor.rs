@@ -14,7 +14,7 @@ use galatea_types::{Buffer, DataType, Shape};
 use super::functions::{TensorFunctions, TensorHandle};
 use crate::torch::{Output, data_type_of};
 
-/// A tensor that is ours to delete.
+/// A tensor that this code owns and deletes.
 pub(super) struct Tensor {
     functions: TensorFunctions,
     handle: TensorHandle,
@@ -33,18 +33,18 @@ impl Drop for Tensor {
     }
 }
 
-/// Where a tensor's elements are: libtorch's numbers.
+/// The device of a tensor's elements, by libtorch's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Device {
     pub kind: i32,
     pub index: i32,
 }
 
-/// Elements for an input, which compiled code may write to.
+/// Elements for an input. Compiled code may write to them.
 pub(super) struct Operand {
     pub scalar_type: i32,
     pub shape: Shape,
-    /// Filled and aligned as type and shape want it; seen by nobody else.
+    /// Data with the size and alignment of type and shape, which nobody else uses.
     pub data: Bytes,
 }
 
@@ -55,11 +55,14 @@ impl Tensor {
         (!handle.is_null()).then(|| Self { functions, handle })
     }
 
-    /// Over the operand's memory.
+    /// Makes a tensor over the operand's memory.
     ///
     /// # Safety
-    /// The operand's data must live and be seen by nobody else as long as the tensor, or one made from it, is used.
-    pub unsafe fn over(functions: TensorFunctions, operand: &Operand) -> Result<Self, Failed> {
+    /// The operand's data must live as long as the tensor or one made from it is used, and nobody else may use it.
+    pub unsafe fn over(
+        functions: TensorFunctions,
+        operand: &Operand,
+    ) -> Result<Self, StableCallError> {
         let strides = strides_of(&operand.shape);
         let mut handle = ptr::null_mut();
         // SAFETY: as many sizes and strides as the rank says; the data fills them (see `Operand`).
@@ -77,16 +80,17 @@ impl Tensor {
             )
         };
         // SAFETY: a new reference.
-        succeeded(status).and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(Failed))
+        succeeded(status)
+            .and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(StableCallError))
     }
 
-    /// A new one, row-major, with elements of any value.
+    /// Makes a new row-major tensor with elements of any value.
     fn empty(
         functions: TensorFunctions,
         scalar_type: i32,
         shape: &[i64],
         on: Device,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, StableCallError> {
         let strides = strides_of(shape);
         let mut handle = ptr::null_mut();
         // SAFETY: as many sizes and strides as the rank says.
@@ -102,11 +106,12 @@ impl Tensor {
             )
         };
         // SAFETY: a new reference.
-        succeeded(status).and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(Failed))
+        succeeded(status)
+            .and_then(|()| unsafe { Self::adopt(functions, handle) }.ok_or(StableCallError))
     }
 
-    /// A row-major copy on a device; complete when this returns.
-    pub fn copy_to(&self, on: Device) -> Result<Self, Failed> {
+    /// Makes a row-major copy on a device; complete when this returns.
+    pub fn copy_to(&self, on: Device) -> Result<Self, StableCallError> {
         let copy = Self::empty(self.functions, self.scalar_type()?, self.shape()?, on)?;
         // SAFETY: two tensors of the same shape; the copy is nobody else's yet.
         succeeded(unsafe { (self.functions.copy)(copy.handle, self.handle, 0) })?;
@@ -120,14 +125,14 @@ impl Tensor {
         handle
     }
 
-    fn scalar_type(&self) -> Result<i32, Failed> {
+    fn scalar_type(&self) -> Result<i32, StableCallError> {
         let mut number = 0;
         // SAFETY: the tensor is alive, the place for the result valid.
         succeeded(unsafe { (self.functions.scalar_type)(self.handle, &mut number) })?;
         Ok(number)
     }
 
-    fn is_on_cpu(&self) -> Result<bool, Failed> {
+    fn is_on_cpu(&self) -> Result<bool, StableCallError> {
         let mut kind = 0;
         // SAFETY: as above; the other takes nothing.
         succeeded(unsafe { (self.functions.device_type)(self.handle, &mut kind) })?;
@@ -135,20 +140,20 @@ impl Tensor {
         Ok(kind == unsafe { (self.functions.cpu)() })
     }
 
-    fn shape(&self) -> Result<&[i64], Failed> {
+    fn shape(&self) -> Result<&[i64], StableCallError> {
         self.numbers(self.functions.sizes)
     }
 
     fn numbers(
         &self,
         get: unsafe extern "C" fn(TensorHandle, *mut *mut i64) -> i32,
-    ) -> Result<&[i64], Failed> {
+    ) -> Result<&[i64], StableCallError> {
         let (mut rank, mut numbers) = (0, ptr::null_mut());
         // SAFETY: the tensor is alive, the places for results valid.
         succeeded(unsafe { (self.functions.rank)(self.handle, &mut rank) })?;
         // SAFETY: as above.
         succeeded(unsafe { get(self.handle, &mut numbers) })?;
-        let rank = usize::try_from(rank).map_err(|_| Failed)?;
+        let rank = usize::try_from(rank).map_err(|_| StableCallError)?;
         if rank == 0 || numbers.is_null() {
             return Ok(&[]);
         }
@@ -156,7 +161,7 @@ impl Tensor {
         Ok(unsafe { slice::from_raw_parts(numbers, rank) })
     }
 
-    fn is_row_major(&self) -> Result<bool, Failed> {
+    fn is_row_major(&self) -> Result<bool, StableCallError> {
         let (shape, strides) = (self.shape()?, self.numbers(self.functions.strides)?);
         let expected = strides_of(shape);
         let mut dims = shape.iter().zip(strides.iter().zip(&expected));
@@ -164,9 +169,13 @@ impl Tensor {
             || dims.all(|(&size, (stride, wanted))| size == 1 || stride == wanted))
     }
 
-    /// As an answer that holds on to whatever its elements may lie in: the inputs, the model's constants.
-    /// `is_shared`: the model may write to them later.
-    pub fn into_output(self, origin: &Arc<Origin>, is_shared: bool) -> Result<Output, Failed> {
+    /// Makes an output. It keeps all memory that its elements may lie in: the inputs, the model's constants. `is_shared`:
+    /// the model may write to them later.
+    pub fn into_output(
+        self,
+        origin: &Arc<Origin>,
+        is_shared: bool,
+    ) -> Result<Output, StableCallError> {
         if is_shared || !self.is_on_cpu()? || !self.is_row_major()? {
             // SAFETY: takes nothing.
             let cpu = Device { kind: unsafe { (self.functions.cpu)() }, index: 0 };
@@ -183,43 +192,44 @@ impl Tensor {
         origin: &Arc<Origin>,
         scalar_type: i32,
         shape: &Shape,
-    ) -> Result<Buffer, Failed> {
+    ) -> Result<Buffer, StableCallError> {
         // A type that no request can carry is refused when the output is read.
         let element = data_type_of(scalar_type).and_then(DataType::byte_size).unwrap_or(0);
-        let size = shape.element_count().and_then(|n| n.checked_mul(element)).ok_or(Failed)?;
+        let size =
+            shape.element_count().and_then(|n| n.checked_mul(element)).ok_or(StableCallError)?;
         if size == 0 {
             return Ok(Buffer::default());
         }
         let mut data: *mut c_void = ptr::null_mut();
         // SAFETY: the tensor is alive, the place for the result valid.
         succeeded(unsafe { (self.functions.data)(self.handle, &mut data) })?;
-        let data = NonNull::new(data.cast()).ok_or(Failed)?;
-        // The tensor goes before what it may lie in.
+        let data = NonNull::new(data.cast()).ok_or(StableCallError)?;
+        // The tensor is dropped before the memory it may lie in.
         let owner = (self, origin.clone());
         // SAFETY: row-major elements of that many bytes on the CPU, which live as long as the tensor; nobody writes to them.
         Ok(unsafe { buffer_over(owner, data, size) })
     }
 }
 
-/// What the elements of an output may lie in.
+/// Memory that the elements of an output may lie in.
 pub(super) struct Origin {
     pub _inputs: Vec<Bytes>,
     pub _container: Arc<dyn Send + Sync>,
 }
 
-/// A stable function of libtorch failed; why, the library is asked for.
+/// A failed call of a stable function. The library itself reports the reason.
 #[derive(Debug)]
-pub(super) struct Failed;
+pub(super) struct StableCallError;
 
-fn succeeded(status: i32) -> Result<(), Failed> {
-    if status == 0 { Ok(()) } else { Err(Failed) }
+fn succeeded(status: i32) -> Result<(), StableCallError> {
+    if status == 0 { Ok(()) } else { Err(StableCallError) }
 }
 
 fn rank(shape: &[i64]) -> i64 {
     i64::try_from(shape.len()).unwrap_or(i64::MAX)
 }
 
-/// Of row-major elements.
+/// Returns the strides of row-major elements.
 fn strides_of(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     let mut next: i64 = 1;

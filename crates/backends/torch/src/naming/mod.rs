@@ -1,4 +1,4 @@
-//! Which input of a configuration is which argument of `forward`, and which output which value it returns.
+//! Matches inputs of a configuration with arguments of `forward`, and outputs with the values that it returns.
 //! Rules and texts are Triton's.
 
 #[cfg(test)]
@@ -10,13 +10,13 @@ use galatea_backend::misconfigured;
 use galatea_config::{FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{Code, DataType, Error, Result};
 
-use crate::torch::{Argument, Form, Takes};
+use crate::torch::{Argument, ArgumentKind, ForwardForm};
 
-/// Where each input of the configuration goes.
+/// The argument of `forward` for each input of the configuration.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Inputs {
-    pub form: Form,
-    /// Argument of each input, in the order of the configuration; of no meaning for a dictionary.
+    pub form: ForwardForm,
+    /// Argument of each input, in the order of the configuration; unused for a dictionary.
     pub positions: Vec<usize>,
 }
 
@@ -26,20 +26,20 @@ impl Inputs {
             return Err(none("input", "INPUT"));
         }
         if let [only] = arguments
-            && only.takes == Takes::Dictionary
+            && only.takes == ArgumentKind::Dictionary
         {
             let positions = (0..config.execution_inputs().len()).collect();
-            return Ok(Self { form: Form::Dictionary, positions });
+            return Ok(Self { form: ForwardForm::Dictionary, positions });
         }
         check_arguments(config, arguments)?;
         let positions = positions(config, arguments)?;
         check_kinds(config, arguments, &positions)?;
-        Ok(Self { form: Form::Positional, positions })
+        Ok(Self { form: ForwardForm::Positional, positions })
     }
 }
 
 fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
-    let dictionaries = arguments.iter().filter(|a| a.takes == Takes::Dictionary).count();
+    let dictionaries = arguments.iter().filter(|a| a.takes == ArgumentKind::Dictionary).count();
     if dictionaries > 1 {
         return Err(unsupported(
             "Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) is supported."
@@ -47,8 +47,8 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
         ));
     }
     let configured = config.execution_inputs().len();
-    let is_strange = |a: &&Argument| matches!(a.takes, Takes::Dictionary | Takes::Other);
-    // What a model does not have to be given is its own business.
+    let is_strange =
+        |a: &&Argument| matches!(a.takes, ArgumentKind::Dictionary | ArgumentKind::Other);
     let must_fit = arguments.iter().enumerate().filter(|(i, a)| *i < configured || !a.has_default);
     if let Some(strange) = must_fit.map(|(_, a)| a).find(is_strange) {
         return Err(unsupported(format!(
@@ -69,7 +69,7 @@ fn check_arguments(config: &ModelConfig, arguments: &[Argument]) -> Result<()> {
     Err(misconfigured(Code::InvalidArg, text, "input", advice))
 }
 
-/// A configuration lists no tensors of a kind (`what`).
+/// Returns the error of a configuration that lists no tensors of a kind (`what`).
 fn none(what: &str, prefix: &str) -> Error {
     let text =
         format!("model configuration must contain at least one {what}, none were specified.");
@@ -80,7 +80,7 @@ fn none(what: &str, prefix: &str) -> Error {
     misconfigured(Code::Internal, text, FieldPath::default(), advice)
 }
 
-/// The model takes what no request can give it.
+/// Returns the error of a model with arguments that no request can give it.
 fn unsupported(text: String) -> Error {
     let advice =
         "let the model's forward() take tensors, or one dictionary of tensors, and export it again";
@@ -115,7 +115,7 @@ fn positions(config: &ModelConfig, arguments: &[Argument]) -> Result<Vec<usize>>
     Ok(positions)
 }
 
-/// Each argument once, none left out between them.
+/// Checks that each argument is used once, and none is left out between them.
 fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
     let mut taken = BTreeMap::new();
     for (spec, &position) in config.execution_inputs().iter().zip(positions) {
@@ -143,11 +143,15 @@ fn check_positions(config: &ModelConfig, positions: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Texts go to lists of texts and tensors to tensors.
+/// Checks that texts go to lists of texts and tensors to tensors.
 fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]) -> Result<()> {
     for (spec, &position) in config.execution_inputs().iter().zip(positions) {
         let Some(argument) = arguments.get(position) else { continue };
-        let wanted = if spec.data_type == DataType::Bytes { Takes::Strings } else { Takes::Tensor };
+        let wanted = if spec.data_type == DataType::Bytes {
+            ArgumentKind::Strings
+        } else {
+            ArgumentKind::Tensor
+        };
         if argument.takes != wanted {
             let (model, input) = (config.name(), &spec.name);
             let text = format!(
@@ -164,8 +168,8 @@ fn check_kinds(config: &ModelConfig, arguments: &[Argument], positions: &[usize]
     Ok(())
 }
 
-/// Position of each output of the configuration among what `forward` returns. In a dictionary, outputs are
-/// found by their names instead.
+/// Returns the position of each output of the configuration among the values that `forward` returns. In a dictionary,
+/// outputs are found by their names instead.
 pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>> {
     if config.model_outputs().is_empty() {
         return Err(none("output", "OUTPUT"));
@@ -186,7 +190,7 @@ pub(crate) fn output_positions(config: &ModelConfig) -> Result<Vec<usize>> {
 
 const SEPARATOR: &str = "__";
 
-/// The index of each name, if all are of the form `<name>__<index>`.
+/// Returns the index of each name, if all have the form `<name>__<index>`.
 fn indices(specs: &[TensorSpec]) -> Option<Vec<usize>> {
     let index = |spec: &TensorSpec| {
         let (_, index) = spec.name.split_once(SEPARATOR)?;

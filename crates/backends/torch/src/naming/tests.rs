@@ -15,24 +15,24 @@ fn config(inputs: &[&str], outputs: &[&str]) -> ModelConfig {
     testing::model_config(&format!("backend: 'pytorch' {inputs} {outputs}"))
 }
 
-fn argument(name: &str, takes: Takes) -> Argument {
+fn argument(name: &str, takes: ArgumentKind) -> Argument {
     let type_name = match takes {
-        Takes::Tensor => "Tensor",
-        Takes::Strings => "str[]",
-        Takes::Dictionary => "Dict(str, Tensor)",
-        Takes::Other => "int",
+        ArgumentKind::Tensor => "Tensor",
+        ArgumentKind::Strings => "str[]",
+        ArgumentKind::Dictionary => "Dict(str, Tensor)",
+        ArgumentKind::Other => "int",
     };
     Argument { name: name.into(), type_name: type_name.into(), takes, has_default: false }
 }
 
 fn tensors(names: &[&str]) -> Vec<Argument> {
-    names.iter().map(|name| argument(name, Takes::Tensor)).collect()
+    names.iter().map(|name| argument(name, ArgumentKind::Tensor)).collect()
 }
 
 #[track_caller]
 fn check_positions_of(inputs: &[&str], arguments: &[&str], expected: &[usize]) {
     let assigned = Inputs::assign(&config(inputs, &[]), &tensors(arguments)).expect("fits");
-    assert_eq!(assigned, Inputs { form: Form::Positional, positions: expected.to_vec() });
+    assert_eq!(assigned, Inputs { form: ForwardForm::Positional, positions: expected.to_vec() });
 }
 
 #[track_caller]
@@ -79,13 +79,13 @@ fn counts_indices_and_kinds_must_fit() {
     );
     check_error(
         &["a", "b"],
-        &[argument("a", Takes::Tensor), argument("b", Takes::Other)],
+        &[argument("a", ArgumentKind::Tensor), argument("b", ArgumentKind::Other)],
         "An input of type 'int' was detected in the model. Only a single input of type Dict(str, Tensor) or \
          input(s) of type Tensor are supported.",
     );
     check_error(
         &["a", "b"],
-        &[argument("a", Takes::Dictionary), argument("b", Takes::Dictionary)],
+        &[argument("a", ArgumentKind::Dictionary), argument("b", ArgumentKind::Dictionary)],
         "Multiple inputs of kind DictType were detected. Only a single input of type Dict(str, Tensor) is \
          supported.",
     );
@@ -98,14 +98,15 @@ fn counts_indices_and_kinds_must_fit() {
 
 #[test]
 fn a_dictionary_takes_any_names() {
-    let arguments = [argument("d", Takes::Dictionary)];
+    let arguments = [argument("d", ArgumentKind::Dictionary)];
     let assigned = Inputs::assign(&config(&["x", "y__7"], &[]), &arguments).expect("fits");
-    assert_eq!(assigned.form, Form::Dictionary);
+    assert_eq!(assigned.form, ForwardForm::Dictionary);
 }
 
 #[test]
 fn arguments_with_a_default_may_be_left_out() {
-    let mut arguments = vec![argument("a", Takes::Tensor), argument("scale", Takes::Other)];
+    let mut arguments =
+        vec![argument("a", ArgumentKind::Tensor), argument("scale", ArgumentKind::Other)];
     arguments[1].has_default = true;
     let assigned = Inputs::assign(&config(&["a"], &[]), &arguments).expect("fits");
     assert_eq!(assigned.positions, [0]);

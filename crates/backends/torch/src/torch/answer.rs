@@ -1,4 +1,4 @@
-//! What `forward` returned, in the form of the shim.
+//! The result of `forward`, in the form of the shim.
 
 use std::{ffi::CStr, ptr::NonNull, slice, sync::Arc};
 
@@ -11,29 +11,29 @@ use super::{
     library::Library,
 };
 
-/// What a run returned; freed when the last output's buffer goes.
-pub(super) struct Answer {
+/// The result of a run. It is freed when the last output's buffer is dropped.
+pub(super) struct RunResult {
     library: Arc<Library>,
     answer: Owned<RawAnswer>,
 }
 
 // SAFETY: nothing is written after the run; libtorch frees memory on any thread.
-unsafe impl Send for Answer {}
+unsafe impl Send for RunResult {}
 // SAFETY: as above.
-unsafe impl Sync for Answer {}
+unsafe impl Sync for RunResult {}
 
 /// One value that the model returned.
 pub(crate) struct Output {
-    /// Key in the dictionary it came in.
+    /// Key in the dictionary that contained it.
     pub name: Option<String>,
-    /// `None`: a type that no request can carry.
+    /// Data type. `None`: no request can carry it.
     pub data_type: Option<DataType>,
     pub shape: Shape,
-    /// The model's own memory; of texts their wire form.
+    /// The model's own memory, or the wire form of texts.
     pub data: Buffer,
 }
 
-impl Answer {
+impl RunResult {
     /// # Safety
     /// `answer` must come from a run of `library` and be owned by nobody else.
     pub unsafe fn adopt(library: Arc<Library>, answer: *mut RawAnswer) -> Option<Arc<Self>> {
@@ -80,8 +80,8 @@ impl Answer {
     }
 }
 
-/// Texts are few and scattered: copied into their wire form. One too long for it leaves the rest out, and the
-/// number of elements then no longer fits the shape.
+/// Copies texts into their wire form, as they are few and scattered. If one is too long, the rest is left out, and the
+/// number of elements then does not fit the shape.
 fn texts_of(raw: &RawOutput, shape: &Shape) -> Buffer {
     let count = shape.element_count().unwrap_or(0);
     // SAFETY: as many texts and lengths as the shape says.

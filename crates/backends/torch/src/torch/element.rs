@@ -2,7 +2,7 @@
 
 use galatea_types::DataType;
 
-/// `None`: PyTorch has no such tensors, or hardly any operation for them.
+/// Returns the number of a type, or `None` if PyTorch has no such tensors, or hardly any operation for them.
 pub(crate) fn scalar_type_of(data_type: DataType) -> Option<i32> {
     Some(match data_type {
         DataType::Uint8 => 0,
@@ -19,7 +19,7 @@ pub(crate) fn scalar_type_of(data_type: DataType) -> Option<i32> {
     })
 }
 
-/// `None`: a tensor that no request can carry, e.g. of complex numbers.
+/// Returns the data type, or `None` if no request can carry it, e.g. complex numbers.
 pub(crate) fn data_type_of(scalar_type: i32) -> Option<DataType> {
     DataType::ALL.into_iter().find(|&t| scalar_type_of(t) == Some(scalar_type))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use galatea_backend::batching::{Content, Joined};
+use galatea_backend::batching::{Content, JoinedInput};
 use galatea_native_library::{check_over, no_fit};
 use galatea_types::{AlignedBlock, DataType, Error, Result, Shape};
 
@@ -20,15 +20,15 @@ pub(crate) struct Input {
     /// Key of the entry.
     name: CString,
     shape: Shape,
-    content: Owned,
+    content: OwnedInput,
 }
 
-enum Owned {
+enum OwnedInput {
     Elements { scalar_type: i32, data: Bytes },
     Texts(Texts),
 }
 
-/// Texts copied one after another, and where each lies.
+/// Texts copied one after another, with their positions.
 struct Texts {
     _bytes: Vec<u8>,
     pointers: Vec<*const c_char>,
@@ -36,20 +36,20 @@ struct Texts {
 }
 
 impl Input {
-    /// Elements are not copied unless the model may write to them and others may read them.
+    /// Makes an argument. Elements are copied only if the model may write to them and others may read them.
     pub fn new(
         name: &str,
         data_type: DataType,
-        joined: Joined<'_>,
+        joined: JoinedInput<'_>,
         may_be_written: bool,
     ) -> Result<Self> {
         let elements = |data, is_shared| {
             let scalar_type = fixed(data_type, &joined.shape, &data)?;
             let data = if may_be_written && is_shared { copy(&data) } else { data };
-            Ok::<_, Error>(Owned::Elements { scalar_type, data })
+            Ok::<_, Error>(OwnedInput::Elements { scalar_type, data })
         };
         let content = match joined.content {
-            Content::Texts(texts) => Owned::Texts(Texts::new(&texts)),
+            Content::Texts(texts) => OwnedInput::Texts(Texts::new(&texts)),
             Content::Elements(data) => elements(data, joined.is_shared)?,
             Content::OnDevice(data) => elements(data.to_host()?, false)?,
         };
@@ -57,7 +57,7 @@ impl Input {
         Ok(Self { name, shape: joined.shape, content })
     }
 
-    /// What the shim reads. `release` is called once for the data, by the shim.
+    /// Returns the form that the shim reads. The shim calls `release` once for the data.
     pub(super) fn lend(&mut self) -> RawInput {
         let mut raw = RawInput {
             name: self.name.as_ptr(),
@@ -72,14 +72,14 @@ impl Input {
             owner: ptr::null_mut(),
         };
         match &mut self.content {
-            Owned::Elements { scalar_type, data } => {
+            OwnedInput::Elements { scalar_type, data } => {
                 let data = data.clone();
                 raw.scalar_type = *scalar_type;
                 raw.data = data.as_ptr().cast_mut().cast();
                 raw.release = Some(release);
                 raw.owner = Box::into_raw(Box::new(data)).cast();
             }
-            Owned::Texts(texts) => {
+            OwnedInput::Texts(texts) => {
                 raw.string_count = texts.pointers.len();
                 raw.strings = texts.pointers.as_ptr();
                 raw.lengths = texts.lengths.as_ptr();
@@ -96,13 +96,13 @@ unsafe extern "C" fn release(owner: *mut c_void) {
     drop(unsafe { Box::from_raw(owner.cast::<Bytes>()) });
 }
 
-/// The type's number, if `data` is as large and aligned as its elements want.
+/// Returns the type's number, if `data` has the size and alignment of its elements.
 pub(crate) fn fixed(data_type: DataType, shape: &Shape, data: &Bytes) -> Result<i32> {
     let number = scalar_type_of(data_type).ok_or_else(|| no_fit(data, shape, data_type))?;
     check_over(data, shape, data_type).map(|()| number)
 }
 
-/// A copy that a model may write to.
+/// Makes a copy that a model may write to.
 pub(crate) fn copy(data: &Bytes) -> Bytes {
     let mut block = AlignedBlock::with_capacity(data.len());
     block.extend_from_slice(data);

@@ -1,4 +1,4 @@
-//! The opened shim and libtorch behind it.
+//! The opened shim, and the libtorch that it uses.
 
 use std::{
     ffi::{CStr, c_char},
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::aoti::Runtime;
 
-/// What errors call the shim.
+/// Name of the shim in errors.
 const TITLE: &str = "the PyTorch shim";
 
 /// Process-wide switches of libtorch.
@@ -29,28 +29,28 @@ pub(crate) enum Setting {
     Cudnn = 3,
 }
 
-/// An opened shim with its libtorch. Never closed: their threads and statics would outlive their code.
+/// An opened shim with its libtorch. It is never closed: their threads and statics would outlive their code.
 pub(crate) struct Library {
     pub(super) interface: Interface,
-    /// E.g. `2.15.0`.
+    /// Version, e.g. `2.15.0`.
     pub version: String,
-    /// GPUs this libtorch can use.
+    /// Number of GPUs this libtorch can use.
     pub cuda_devices: u32,
-    /// What packages need, or the name of the first function that this libtorch lacks.
+    /// Functions for packages, or the name of the first function that this libtorch lacks.
     stable: Result<Runtime, &'static str>,
-    /// Whether each thread count was set: the first model that specifies one decides it.
+    /// True for each thread count that was set. The first model that specifies one sets it.
     chosen_threads: Mutex<(bool, bool)>,
-    /// Of all runs: libtorch computes large operations on threads of its own, which all modules share.
+    /// Faults of all runs: libtorch computes large operations on threads that all modules share.
     pub faults: Arc<FaultDomain>,
 }
 
 impl Library {
-    /// Opens the shim at `path`. `cuda` is libtorch's part for GPUs where it has one: it is opened too if the
-    /// machine has a driver, because nothing else would, and libtorch asks for it only once. The stable functions
-    /// that packages use come from `stable`, or from libtorch.
+    /// Opens the shim at `path`. `cuda` is libtorch's part for GPUs if it has one. It is opened too if the machine has a
+    /// driver: nothing else would open it, and libtorch asks for it only once. The stable functions for packages come from
+    /// `stable`, or from libtorch.
     pub fn open(path: &Path, cuda: Option<&Path>, stable: Option<&Path>) -> Result<Arc<Self>> {
         galatea_division_faults::install();
-        // Lazily: a libtorch built for CUDA has functions that are looked for only when a GPU is used.
+        // Opened lazily: a libtorch built for CUDA has functions that are looked up only when a GPU is used.
         let handle = open_lazily(path, TITLE)?;
         check_interface(&handle, path)?;
         // SAFETY: the number of the interface guarantees that the functions have these types; the handle is kept below.
@@ -82,10 +82,10 @@ impl Library {
         }))
     }
 
-    /// What packages need of libtorch.
+    /// Returns the functions of libtorch for packages.
     ///
     /// # Errors
-    /// Which function this one lacks.
+    /// The function that this libtorch lacks.
     pub fn stable_functions(&self) -> Result<Runtime, String> {
         self.stable.clone().map_err(|lacking| {
             format!(
@@ -96,8 +96,7 @@ impl Library {
         })
     }
 
-    /// Sets thread counts that nobody set before. The counts of the process, after that: within and between
-    /// operations.
+    /// Sets thread counts that were not set before. Returns the process's counts: within and between operations.
     pub fn choose_threads(
         &self,
         intra_op: Option<i32>,
@@ -117,7 +116,7 @@ impl Library {
         Ok(unsafe { ((self.interface.intra_op_threads)(), (self.interface.inter_op_threads)()) })
     }
 
-    /// Applies to every model: the last one that specifies the setting decides it.
+    /// Sets a switch for every model. The last model that specifies it wins.
     pub fn set(&self, setting: Setting, is_on: bool) {
         // SAFETY: plain numbers; libtorch's switches are atomic or read once a run.
         unsafe { (self.interface.set)(setting as i32, i32::from(is_on)) };
@@ -175,6 +174,6 @@ fn check_interface(handle: &Handle, path: &Path) -> Result<()> {
 }
 
 fn has_cuda_driver() -> bool {
-    // Left open: libtorch opens it in a moment.
+    // The driver stays open: libtorch opens it soon.
     open_lazily(Path::new("libcuda.so.1"), "the driver").map(std::mem::forget).is_ok()
 }

@@ -1,12 +1,12 @@
-//! What C++ exceptions say, made readable.
+//! Makes the messages of C++ exceptions readable.
 //!
-//! An error inside a model comes with the call stack in the serialised code, the same in the original code, and
-//! each time the lines around. What happened, and the innermost place in the original code, is what is kept.
+//! An error inside a model contains the call stack in the serialised code, the same in the original code, and each time the
+//! lines around. The message and the innermost place in the original code are kept.
 
 const TRACEBACK: &str = "Traceback of TorchScript";
 const BACKTRACE: &str = "Exception raised from ";
 
-/// The useful part of `text`, on one line where it was a traceback.
+/// Returns the useful part of `text`, on one line if it was a traceback.
 pub(super) fn readable(text: &str) -> String {
     let text = text.find(BACKTRACE).and_then(|at| text.get(..at)).unwrap_or(text).trim();
     let Some(from) = text.rfind(TRACEBACK) else { return text.to_owned() };
@@ -15,12 +15,12 @@ pub(super) fn readable(text: &str) -> String {
     match (what_happened(traceback), place) {
         (Some(what), Some(place)) => format!("{what} ({place})"),
         (Some(what), None) => what,
-        // Not a traceback as we know them: better too much than nothing.
+        // Not a known form of traceback: too much text is better than none.
         (None, _) => text.to_owned(),
     }
 }
 
-/// What follows the last marked line of source.
+/// Returns the message behind the last marked line of source.
 fn what_happened(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
     let marked = lines.iter().rposition(|line| line.trim_end().ends_with("<--- HERE"))?;
@@ -29,7 +29,7 @@ fn what_happened(traceback: &str) -> Option<String> {
     (!what.is_empty()).then_some(what)
 }
 
-/// `File "a.py", line 3, in forward` without what is around it.
+/// Returns `File "a.py", line 3, in forward` without the text around it.
 fn place_in(line: &str) -> Option<&str> {
     let line = line.trim();
     line.starts_with("File \"").then(|| line.trim_end_matches(':'))

@@ -12,4 +12,4 @@ pub(crate) use answer::Output;
 pub(crate) use element::{data_type_of, scalar_type_of};
 pub(crate) use input::{Input, copy, fixed};
 pub(crate) use library::{Library, Setting};
-pub(crate) use module::{Argument, Form, Module, Place, Switches, Takes};
+pub(crate) use module::{Argument, ArgumentKind, ForwardForm, Module, ModuleDevice, RunSettings};

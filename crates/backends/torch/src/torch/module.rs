@@ -12,38 +12,38 @@ use galatea_native_library::Owned;
 use galatea_types::LockExt;
 
 use super::{
-    answer::{Answer, Output},
+    answer::{Output, RunResult},
     input::Input,
     interface::{self, RawModule},
     library::Library,
 };
 
-/// Where a module's weights are, and its inputs go.
+/// The place of a module's weights and inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum ModuleDevice {
     Cpu,
     Gpu(u32),
-    /// Where they were when the model was saved.
+    /// The place at which the model was saved.
     AsSaved,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Switches {
-    /// Rather than merely without gradients.
+pub(crate) struct RunSettings {
+    /// True for inference mode, false for a run that only omits gradients.
     pub inference_mode: bool,
     pub optimization: bool,
 }
 
-/// How `forward` takes its inputs.
+/// The form in which `forward` takes its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ForwardForm {
     Positional,
     Dictionary,
 }
 
-/// What an argument of `forward` takes.
+/// The kind of value that an argument of `forward` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ArgumentKind {
     Tensor,
     Strings,
     Dictionary,
@@ -53,9 +53,9 @@ pub(crate) enum Takes {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Argument {
     pub name: String,
-    /// As TorchScript writes its type.
+    /// TorchScript's name of its type.
     pub type_name: String,
-    pub takes: Takes,
+    pub takes: ArgumentKind,
     pub has_default: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Module {
     module: Owned<RawModule>,
     pub arguments: Vec<Argument>,
     switches: i32,
-    /// Held by a run of a module that writes to what it holds.
+    /// Held during a run of a module that writes to its state.
     alone: Option<Mutex<()>>,
 }
 
@@ -80,15 +80,15 @@ impl Module {
     pub fn load(
         library: &Arc<Library>,
         path: &Path,
-        place: Place,
-        switches: Switches,
+        place: ModuleDevice,
+        switches: RunSettings,
     ) -> Result<Self, String> {
         let text = path.as_os_str().as_encoded_bytes();
         let text = CString::new(text).map_err(|_| "the path holds a zero byte".to_owned())?;
         let device = match place {
-            Place::Cpu => interface::ON_CPU,
-            Place::AsSaved => interface::AS_SAVED,
-            Place::Gpu(index) => {
+            ModuleDevice::Cpu => interface::ON_CPU,
+            ModuleDevice::AsSaved => interface::AS_SAVED,
+            ModuleDevice::Gpu(index) => {
                 index.try_into().map_err(|_| format!("there is no device {index}"))?
             }
         };
@@ -114,21 +114,20 @@ impl Module {
         })
     }
 
-    /// Whether it may write to its inputs or to what it holds: each instance then has one of its own.
+    /// Returns true if it may write to its inputs or its state. Each instance then has its own module.
     pub fn writes(&self) -> bool {
         self.alone.is_some()
     }
 
-    /// Calls `forward`. What it returns is taken apart into one output per tensor or list of texts, or is libtorch's
-    /// error.
+    /// Calls `forward`. The result has one output per tensor or list of texts, or is libtorch's error.
     ///
     /// # Errors
-    /// It divided an integer in a way that has no result. A module that writes to what it holds is not run again to
-    /// find out whether it or another one did.
+    /// If an integer division had no result. A module that writes to its state is not run again to see if another run caused
+    /// the fault.
     pub fn run(
         &self,
         mut inputs: Vec<Input>,
-        form: Form,
+        form: ForwardForm,
     ) -> Result<Result<Vec<Output>, String>, DivisionFault> {
         let _turn = self.alone.as_ref().map(|lock| lock.lock_unpoisoned());
         let faults = &self.library.faults;
@@ -138,10 +137,10 @@ impl Module {
         }
     }
 
-    fn forward(&self, inputs: &mut [Input], form: Form) -> Result<Vec<Output>, String> {
+    fn forward(&self, inputs: &mut [Input], form: ForwardForm) -> Result<Vec<Output>, String> {
         let form = match form {
-            Form::Positional => interface::POSITIONAL,
-            Form::Dictionary => interface::DICTIONARY,
+            ForwardForm::Positional => interface::POSITIONAL,
+            ForwardForm::Dictionary => interface::DICTIONARY,
         };
         let lent: Vec<_> = inputs.iter_mut().map(Input::lend).collect();
         let (mut answer, mut error) = (ptr::null_mut(), ptr::null_mut());
@@ -160,12 +159,12 @@ impl Module {
         };
         self.library.check(status, error)?;
         // SAFETY: a successful run gives its answer to the caller alone.
-        let answer = unsafe { Answer::adopt(self.library.clone(), answer) };
+        let answer = unsafe { RunResult::adopt(self.library.clone(), answer) };
         Ok(answer.ok_or("libtorch returned no answer")?.outputs())
     }
 }
 
-fn numbered(switches: Switches) -> i32 {
+fn numbered(switches: RunSettings) -> i32 {
     let inference = if switches.inference_mode { interface::INFERENCE_MODE } else { 0 };
     let optimization = if switches.optimization { 0 } else { interface::NO_OPTIMIZATION };
     inference | optimization
@@ -182,10 +181,10 @@ fn arguments(library: &Library, module: &Owned<RawModule>) -> Vec<Argument> {
                 name: text((interface.argument_name)(module, index)),
                 type_name: text((interface.argument_type)(module, index)),
                 takes: match (interface.argument_takes)(module, index) {
-                    interface::TAKES_TENSOR => Takes::Tensor,
-                    interface::TAKES_STRINGS => Takes::Strings,
-                    interface::TAKES_DICTIONARY => Takes::Dictionary,
-                    _ => Takes::Other,
+                    interface::TAKES_TENSOR => ArgumentKind::Tensor,
+                    interface::TAKES_STRINGS => ArgumentKind::Strings,
+                    interface::TAKES_DICTIONARY => ArgumentKind::Dictionary,
+                    _ => ArgumentKind::Other,
                 },
                 has_default: (interface.argument_has_default)(module, index) != 0,
             })

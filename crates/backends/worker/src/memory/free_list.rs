@@ -1,8 +1,8 @@
-//! The allocator of an arena: which ranges are free.
+//! The allocator of an arena, with its list of free ranges.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Which parts of an arena are free. Knows offsets only.
+/// The free and used ranges of an arena. Knows offsets only.
 ///
 /// Blocks start on [`ALIGNMENT`]. The first gap that is large enough is taken: most requests of a
 /// model have the same few sizes, and blocks at the front are likely to be in the processor's cache.
@@ -26,7 +26,7 @@ impl FreeList {
         self.blocks.is_empty()
     }
 
-    /// `None`: no gap is large enough.
+    /// Takes a block. Returns `None` if no gap is large enough.
     pub fn take(&mut self, length: usize) -> Option<usize> {
         let length = length.max(1).checked_next_multiple_of(ALIGNMENT)?;
         let (&offset, &gap) = self.gaps.iter().find(|(_, gap)| **gap >= length)?;
@@ -38,14 +38,14 @@ impl FreeList {
         Some(offset)
     }
 
-    /// False: there is no such block.
+    /// Frees a block. Returns false if there is no such block.
     pub fn free(&mut self, offset: usize) -> bool {
         let Some(length) = self.blocks.remove(&offset) else { return false };
         self.insert_gap(offset, length);
         true
     }
 
-    /// The arena grew to `size`.
+    /// Records that the arena grew to `size`.
     pub fn grow(&mut self, size: usize) {
         let added = size.saturating_sub(self.size);
         if added > 0 {
@@ -54,7 +54,7 @@ impl FreeList {
         }
     }
 
-    /// What the arena must grow to so that `length` fits: what is free at its end counts.
+    /// Returns the size the arena must grow to so that `length` fits. Free space at its end counts.
     pub fn size_for(&self, length: usize) -> Option<usize> {
         let length = length.max(1).checked_next_multiple_of(ALIGNMENT)?;
         let last = self.gaps.iter().next_back().filter(|(offset, gap)| *offset + *gap == self.size);

@@ -1,4 +1,4 @@
-//! The arena for tensors on their way to the worker.
+//! The arena for tensors from the server to the worker.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use rustix::fs::FallocateFlags;
 use crate::memory::{free_list::FreeList, limits::ArenaLimits, mapping, mapping::Mapping};
 
 /// The arena the server writes and the worker reads: large inputs, and answers to its own requests.
-pub(crate) struct Inbox {
+pub(crate) struct InputArena {
     pub memory: OwnedFd,
     limits: ArenaLimits,
     state: Mutex<State>,
@@ -21,16 +21,16 @@ pub(crate) struct Inbox {
 struct State {
     free: FreeList,
     mapping: Arc<Mapping>,
-    /// Something was written since the memory was last given back to the kernel.
+    /// True if anything was written since the memory was last given back to the kernel.
     is_dirty: bool,
 }
 
-impl Inbox {
+impl InputArena {
     pub fn new(limits: ArenaLimits) -> io::Result<Self> {
         Self::over(mapping::create("galatea-inbox", limits.initial)?, limits)
     }
 
-    /// Over memory that the other side made, which is all free: a worker writes its outputs there.
+    /// Opens an arena over memory that the other side made. All of it is free: a worker writes its outputs there.
     pub fn over(memory: OwnedFd, limits: ArenaLimits) -> io::Result<Self> {
         let mapping = Arc::new(Mapping::new(&memory, true)?);
         let mut free = FreeList::default();
@@ -39,7 +39,7 @@ impl Inbox {
         Ok(Self { memory, limits, state })
     }
 
-    /// Copies `bytes` into a block of their own. The worker gives it back, or [`Inbox::free`] frees it.
+    /// Copies `bytes` into a block of their own. The worker gives the block back, or [`InputArena::free`] frees it.
     pub fn put(&self, bytes: &[u8]) -> Result<u64> {
         let (offset, mapping) = self.take(bytes.len())?;
         // SAFETY: the block was free until now and has been given to nobody else.
@@ -49,7 +49,7 @@ impl Inbox {
         Err(Error::internal("a block of shared memory lies outside of it"))
     }
 
-    /// A block of `length` bytes, and the mapping it lies in.
+    /// Takes a block of `length` bytes. Returns its offset and the mapping it lies in.
     fn take(&self, length: usize) -> Result<(usize, Arc<Mapping>)> {
         let mut state = self.state.lock_unpoisoned();
         state.is_dirty = true;
@@ -64,8 +64,7 @@ impl Inbox {
         Ok((offset, state.mapping.clone()))
     }
 
-    /// Doubles, or more where that is not enough. Blocks in the old mapping stay valid: it shows the same
-    /// memory.
+    /// Doubles the arena, or more if `length` needs it. Blocks in the old mapping stay valid: it shows the same memory.
     fn grow(&self, state: &mut State, length: usize) -> Result<()> {
         let size = state.free.size();
         let max = self.limits.max.unwrap_or(usize::MAX);
@@ -87,13 +86,13 @@ impl Inbox {
         Ok(())
     }
 
-    /// False: there is no such block.
+    /// Frees a block. Returns false if there is no such block.
     pub fn free(&self, offset: u64) -> bool {
         let Ok(offset) = usize::try_from(offset) else { return false };
         self.state.lock_unpoisoned().free.free(offset)
     }
 
-    /// Gives the memory back to the kernel when no block is in use. True: there is nothing left to do.
+    /// Gives the memory back to the kernel when no block is in use. Returns true if there is nothing left to do.
     pub fn trim(&self) -> bool {
         let mut state = self.state.lock_unpoisoned();
         if !state.is_dirty {
@@ -103,7 +102,7 @@ impl Inbox {
             return false;
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // Fails on kernels without it: the memory then stays with the worker, which costs nothing but it.
+        // Fails on kernels without it. Then the memory stays with the worker, which costs only that memory.
         let _ = rustix::fs::fallocate(&self.memory, flags, 0, state.free.size() as u64);
         state.is_dirty = false;
         true
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn grows_until_it_may_not() {
-        let inbox = Inbox::new(LIMITS).expect("memory");
+        let inbox = InputArena::new(LIMITS).expect("memory");
         let first = inbox.put(&[1; 4096]).expect("fits");
         let second = inbox.put(&[2; 40_000]).expect("grows");
         assert_ne!(first, second);
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn memory_goes_back_when_nothing_is_in_use() {
-        let inbox = Inbox::new(LIMITS).expect("memory");
+        let inbox = InputArena::new(LIMITS).expect("memory");
         let block = inbox.put(&[1; 4096]).expect("fits");
         let used = || rustix::fs::fstat(&inbox.memory).expect("known").st_blocks;
         assert!(used() > 0);

@@ -1,4 +1,4 @@
-//! How large an arena may be, and what its content counts to.
+//! Size limits of arenas, and the budget that their content counts to.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use galatea_types::MemoryBudget;
 /// Bounds of an arena, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ArenaLimits {
-    /// At first.
+    /// Size at the start.
     pub initial: usize,
     /// An arena that is too small grows by at least this much.
     pub growth: usize,
-    /// `None`: no limit.
+    /// Largest size. `None`: no limit.
     pub max: Option<usize>,
 }
 
-/// What holds for both arenas of a worker.
+/// Rules for both arenas of a worker.
 #[derive(Clone, Debug)]
 pub struct MemoryRules {
-    /// Of each arena.
+    /// Bounds of each arena.
     pub arenas: ArenaLimits,
-    /// What a worker sends counts to it, for as long as the server holds it.
+    /// Budget that data from a worker counts to, for as long as the server holds it.
     pub budget: Arc<MemoryBudget>,
 }
 
 impl MemoryRules {
-    /// Without a budget.
+    /// Builds rules without a budget.
     pub fn of(arenas: ArenaLimits) -> Self {
         Self { arenas, budget: MemoryBudget::unlimited() }
     }
 
-    /// With a budget: without a bound of its own an arena may have half of that, so that what lies there and its copy in the
-    /// server are no more than the budget together.
+    /// Builds rules with a budget. An arena without a bound of its own may have half of the budget, so that its content and
+    /// the server's copy fit the budget together.
     pub fn within(arenas: ArenaLimits, budget: &Arc<MemoryBudget>) -> Self {
         let half = (budget.limit() / 2).max(arenas.initial);
         let max = Some(arenas.max.unwrap_or(half)).filter(|_| budget.limit() < usize::MAX);

@@ -13,7 +13,7 @@ use rustix::{
     mm::{MapFlags, ProtFlags},
 };
 
-/// A memfd of `size` bytes, sealed: it can grow and never shrink.
+/// Creates a memfd of `size` bytes. It is sealed: it can grow but never shrink.
 pub(crate) fn create(name: &str, size: usize) -> io::Result<std::os::fd::OwnedFd> {
     let memory = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&memory, size as u64)?;
@@ -21,7 +21,7 @@ pub(crate) fn create(name: &str, size: usize) -> io::Result<std::os::fd::OwnedFd
     Ok(memory)
 }
 
-/// Whether memory that came from elsewhere is what [`create`] makes.
+/// Returns true if memory from another process is sealed as [`create`] seals it.
 pub(crate) fn is_sealed(memory: impl AsFd) -> bool {
     rustix::fs::fcntl_get_seals(memory).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
@@ -31,7 +31,7 @@ pub(crate) fn size_of(memory: impl AsFd) -> io::Result<usize> {
     usize::try_from(size).map_err(io::Error::other)
 }
 
-/// Bytes that are copied at once.
+/// Bytes copied in one step.
 const WORD: usize = mem::size_of::<AtomicU64>();
 
 /// Part of the address space that shows the beginning of shared memory.
@@ -51,7 +51,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// `memory` must come from [`create`], in this process or the other.
+    /// Maps `memory`, which must come from [`create`], in this process or the other.
     pub fn new(memory: impl AsFd, is_writable: bool) -> io::Result<Self> {
         let length = size_of(memory.as_fd())?;
         if length == 0 {
@@ -69,10 +69,10 @@ impl Mapping {
         self.length
     }
 
-    /// `None`: not within the mapping.
+    /// Returns a slice of the mapping, or `None` if the range is not within it.
     ///
     /// # Safety
-    /// Nobody writes there, in any process, while the slice is there.
+    /// Nobody may write there, in any process, while the slice exists.
     pub unsafe fn get(&self, offset: usize, length: usize) -> Option<&[u8]> {
         if offset.checked_add(length)? > self.length {
             return None;
@@ -85,8 +85,8 @@ impl Mapping {
         Some(unsafe { slice::from_raw_parts(self.start.add(offset), length) })
     }
 
-    /// A copy of memory that another process may change meanwhile: some mixture of old and new bytes then, and one that
-    /// changes no more. `None`: not within the mapping, or there is no memory for it.
+    /// Copies memory that another process may change meanwhile. The copy is then some mixture of old and new bytes, and
+    /// changes no more. Returns `None` if the range is not within the mapping, or there is no memory for the copy.
     pub fn copy(&self, offset: usize, length: usize) -> Option<Vec<u8>> {
         if offset.checked_add(length)? > self.length {
             return None;
@@ -113,10 +113,10 @@ impl Mapping {
         Some(copy)
     }
 
-    /// Copies `bytes` to `offset`. False: not within the mapping, or it is not for writing.
+    /// Copies `bytes` to `offset`. Returns false if the range is not within the mapping, or the mapping is read-only.
     ///
     /// # Safety
-    /// Nobody in this process reads or writes there at the same time.
+    /// Nobody in this process may read or write there at the same time.
     pub unsafe fn write(&self, offset: usize, bytes: &[u8]) -> bool {
         let end = offset.checked_add(bytes.len());
         if !self.is_writable || end.is_none_or(|end| end > self.length) {

@@ -1,27 +1,27 @@
-//! Blocks of the outbox while the server reads them, and the queue of those that go back to the worker.
+//! Blocks of the outbox while the server reads them, and the queue of blocks that go back to the worker.
 
 use std::sync::{Arc, Mutex};
 
 use galatea_types::LockExt as _;
 
-use crate::{memory::mapping::Mapping, waker::Waker};
+use crate::{memory::mapping::Mapping, waker::EventThreadWaker};
 
-/// A block that the other side wrote and does not touch until it is given back, which happens when this is dropped. For a
-/// worker, which trusts its server in that: what a worker writes, the server copies.
+/// A block that the other side wrote and does not touch until it is given back, when this is dropped. Only workers use it,
+/// since they trust the server. The server copies the blocks of a worker.
 pub(crate) struct OutboxBlock {
     mapping: Arc<Mapping>,
     offset: usize,
     length: usize,
-    releases: Arc<Releases>,
+    releases: Arc<ReleasedBlocks>,
 }
 
 impl OutboxBlock {
-    /// `None`: not within the mapping.
+    /// Builds a block over the range, or returns `None` if it is not within the mapping.
     pub fn new(
         mapping: Arc<Mapping>,
         offset: u64,
         length: usize,
-        releases: Arc<Releases>,
+        releases: Arc<ReleasedBlocks>,
     ) -> Option<Self> {
         let offset = usize::try_from(offset).ok()?;
         if offset.checked_add(length)? > mapping.length() {
@@ -49,10 +49,10 @@ impl Drop for OutboxBlock {
 
 /// Blocks that the worker may use again. They are sent with the next message, or alone when there are many, or
 /// when the event thread finds the memory idle.
-pub(crate) struct Releases {
+pub(crate) struct ReleasedBlocks {
     pending: Mutex<Pending>,
-    /// Woken when they should not wait for the next message.
-    waker: Arc<Waker>,
+    /// Wakes the event thread when blocks should not wait for the next message.
+    waker: Arc<EventThreadWaker>,
 }
 
 #[derive(Default)]
@@ -63,14 +63,14 @@ struct Pending {
     in_use: usize,
 }
 
-/// From this on, in bytes or blocks, they are sent without waiting for the next message.
+/// Limit of pending bytes or blocks, from which they are sent without waiting for the next message.
 const MAX_PENDING_BYTES: usize = 4 << 20;
 const MAX_PENDING_BLOCKS: usize = 64;
 /// Most offsets in one message: well below what a packet holds.
 const MAX_PER_MESSAGE: usize = 4096;
 
-impl Releases {
-    pub fn new(waker: Arc<Waker>) -> Self {
+impl ReleasedBlocks {
+    pub fn new(waker: Arc<EventThreadWaker>) -> Self {
         Self { pending: Mutex::default(), waker }
     }
 
@@ -86,24 +86,24 @@ impl Releases {
         }
     }
 
-    /// Enough are pending to be worth a message of their own.
+    /// Returns true if enough blocks are pending to be worth a message of their own.
     pub fn are_many(&self) -> bool {
         let pending = self.pending.lock_unpoisoned();
         pending.offsets.len() >= MAX_PENDING_BLOCKS || pending.bytes >= MAX_PENDING_BYTES
     }
 
-    /// No block is read or pending.
+    /// Returns true if no block is read or pending.
     pub fn is_idle(&self) -> bool {
         let pending = self.pending.lock_unpoisoned();
         pending.in_use == 0 && pending.offsets.is_empty()
     }
 
-    /// None is pending.
+    /// Returns true if no block is pending.
     pub fn is_empty(&self) -> bool {
         self.pending.lock_unpoisoned().offsets.is_empty()
     }
 
-    /// Takes those that go with the next message.
+    /// Takes the blocks that go with the next message.
     pub fn take(&self) -> Vec<u64> {
         let mut pending = self.pending.lock_unpoisoned();
         let rest = pending.offsets.len().saturating_sub(MAX_PER_MESSAGE);

@@ -14,68 +14,69 @@ use galatea_types::{MemoryBudget, MemoryReservation, OverBudget, Result};
 
 use crate::{
     memory::{
-        inbox::Inbox,
+        inbox::InputArena,
         limits::{ArenaLimits, MemoryRules},
         mapping,
-        outbox::Outbox,
-        releases::{OutboxBlock, Releases},
+        outbox::OutputArena,
+        releases::{OutboxBlock, ReleasedBlocks},
     },
-    waker::Waker,
-    wire::{Blocks, Malformed},
+    waker::EventThreadWaker,
+    wire::{Blocks, ProtocolError},
 };
 
 /// The memory that the server and one worker share.
 pub struct SharedMemory {
-    inbox: Inbox,
-    outbox: Outbox,
+    inbox: InputArena,
+    outbox: OutputArena,
     /// Blocks of the outbox that go back to the worker.
-    pub(crate) releases: Arc<Releases>,
-    waker: Arc<Waker>,
-    /// The other side is a worker, which may write to its memory whenever it likes: what comes from it is copied, and counted
-    /// here.
+    pub(crate) releases: Arc<ReleasedBlocks>,
+    waker: Arc<EventThreadWaker>,
+    /// The budget for data of a worker. Set where the other side is a worker, which may write to its memory at any time: its
+    /// data is copied, and counted here.
     budget: Option<Arc<MemoryBudget>>,
-    /// Counts blocks given to the worker: how the event thread sees that memory is in use.
+    /// Number of blocks given to the worker. The event thread compares it to see that memory is in use.
     uses: AtomicU64,
 }
 
 impl SharedMemory {
-    pub(crate) fn new(rules: MemoryRules, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn new(rules: MemoryRules, waker: Arc<EventThreadWaker>) -> io::Result<Self> {
         let MemoryRules { arenas, budget } = rules;
         let outbox = mapping::create("galatea-outbox", arenas.initial)?;
-        let (inbox, outbox) = (Inbox::new(arenas)?, Outbox::over(outbox, arenas)?);
+        let (inbox, outbox) = (InputArena::new(arenas)?, OutputArena::over(outbox, arenas)?);
         Ok(Self::over(inbox, outbox, waker, Some(budget)))
     }
 
-    /// The worker's view of what the server made: it writes where the server reads, and reads where that writes.
+    /// Builds the worker's view of memory that the server made: the worker writes the server's outbox and reads its inbox.
     pub(crate) fn of_worker(
         inbox: OwnedFd,
         outbox: OwnedFd,
         limits: ArenaLimits,
-        waker: Arc<Waker>,
+        waker: Arc<EventThreadWaker>,
     ) -> io::Result<Self> {
         if !mapping::is_sealed(&inbox) || !mapping::is_sealed(&outbox) {
             return Err(io::Error::other("the shared memory is not sealed"));
         }
-        let (outbox, inbox) = (Inbox::over(outbox, limits)?, Outbox::over(inbox, limits)?);
+        let (outbox, inbox) =
+            (InputArena::over(outbox, limits)?, OutputArena::over(inbox, limits)?);
         Ok(Self::over(outbox, inbox, waker, None))
     }
 
     fn over(
-        inbox: Inbox,
-        outbox: Outbox,
-        waker: Arc<Waker>,
+        inbox: InputArena,
+        outbox: OutputArena,
+        waker: Arc<EventThreadWaker>,
         budget: Option<Arc<MemoryBudget>>,
     ) -> Self {
-        let releases = Arc::new(Releases::new(waker.clone()));
+        let releases = Arc::new(ReleasedBlocks::new(waker.clone()));
         Self { inbox, outbox, releases, waker, budget, uses: AtomicU64::new(0) }
     }
 
-    /// Inbox and outbox, for the worker to inherit.
+    /// Returns inbox and outbox, for the worker to inherit.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.inbox.memory.as_fd(), self.outbox.memory.as_fd()]
     }
 
-    /// Copies `bytes` into a new block of the inbox; its offset. The worker gives it back, or
+    /// Copies `bytes` into a new block of the inbox and returns its offset. The worker gives it back, or
     /// [`SharedMemory::free`] does.
     pub(crate) fn put(&self, bytes: &[u8]) -> Result<u64> {
         let offset = self.inbox.put(bytes)?;
@@ -84,19 +85,19 @@ impl SharedMemory {
         Ok(offset)
     }
 
-    /// Blocks for one message, which can be freed together.
+    /// Returns an empty list of blocks for one message, which can be freed together.
     pub fn allocation(&self) -> BlockAllocation<'_> {
         BlockAllocation { memory: self, offsets: Vec::new() }
     }
 
-    /// Frees a block of the inbox. False: there is no such block.
+    /// Frees a block of the inbox. Returns false if there is no such block.
     pub(crate) fn free(&self, offset: u64) -> bool {
         self.inbox.free(offset)
     }
 
-    /// A block of the outbox. The server copies it, since what it checked must not change any more, and gives it back at
-    /// once; a worker gives it back when the last clone of the buffer is dropped.
-    pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, Malformed> {
+    /// Reads a block of the outbox. The server copies it, since checked data must not change any more, and gives it back at
+    /// once. A worker gives it back when the last clone of the buffer is dropped.
+    pub(crate) fn block(&self, offset: u64, length: usize) -> Result<Bytes, ProtocolError> {
         self.waker.start_ticking();
         if let Some(budget) = &self.budget {
             let copy = self.outbox.copy(offset, length)?;
@@ -105,40 +106,40 @@ impl SharedMemory {
         }
         let mapping = self.outbox.mapping(offset, length)?;
         let block = OutboxBlock::new(mapping, offset, length, Arc::clone(&self.releases));
-        let block = block.ok_or(Malformed("a block lies outside of the shared memory"))?;
+        let block = block.ok_or(ProtocolError("a block lies outside of the shared memory"))?;
         Ok(Bytes::from_owner(block))
     }
 
-    /// Room in the budget for `bytes` of the worker, which are there twice while they are copied: what this returns is held
-    /// until they are, so that several workers are not promised the same room.
+    /// Reserves room in the budget for `bytes` of the worker, which exist twice while they are copied. Hold the reservation
+    /// until then, so that several workers are not promised the same room.
     pub(crate) fn admit(&self, bytes: usize) -> Result<MemoryReservation, OverBudget> {
         let mut held = MemoryReservation::default();
         if let Some(budget) = self.budget.as_ref().filter(|_| bytes >= COUNTED) {
             held = budget.reservation();
             held.try_grow(bytes.saturating_mul(2))?;
-            // The copy is counted by itself.
+            // The copy is counted separately.
             held.shrink_to(bytes);
         }
         Ok(held)
     }
 
-    /// Gives a block of the outbox back that is not read.
+    /// Gives back a block of the outbox that is not read.
     pub(crate) fn refuse(&self, offset: u64, length: usize) {
         self.releases.add(offset, length);
     }
 
-    /// Changes whenever a block is given to the worker.
+    /// Returns a number that changes whenever a block is given to the worker.
     pub(crate) fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// Gives the inbox back to the kernel when neither arena is in use. False: one still is.
+    /// Gives the inbox back to the kernel when neither arena is in use. Returns false if one still is.
     pub(crate) fn trim(&self) -> bool {
         self.releases.is_idle() && self.inbox.trim()
     }
 }
 
-/// Less than this is not worth counting: there are no more such blocks than requests, which are counted.
+/// Bytes below which a copy is not counted: there are no more such blocks than requests, which are counted.
 const COUNTED: usize = 64 << 10;
 
 fn counted(bytes: Vec<u8>, budget: &Arc<MemoryBudget>) -> Bytes {
@@ -157,7 +158,7 @@ pub struct BlockAllocation<'a> {
 }
 
 impl BlockAllocation<'_> {
-    /// Frees all blocks from number `from` on.
+    /// Frees all blocks from index `from` on.
     pub fn free_from(&mut self, from: usize) {
         self.offsets.drain(from.min(self.offsets.len())..).for_each(|offset| {
             self.memory.free(offset);

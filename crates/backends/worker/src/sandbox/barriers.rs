@@ -1,4 +1,4 @@
-//! Confining a process between fork and exec.
+//! Confines a process between fork and exec.
 
 use std::{
     io,
@@ -8,16 +8,16 @@ use std::{
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
 use seccompiler::BpfProgram;
 
-/// What is put around a process, ready for the kernel.
+/// The rules that confine a process, ready for the kernel.
 pub(crate) struct Barriers {
-    /// Of Landlock; `None`: the kernel has none.
+    /// Rules of Landlock. `None`: the kernel has no Landlock.
     pub ruleset: Option<OwnedFd>,
-    /// Of seccomp.
+    /// Filters of seccomp.
     pub filters: Vec<BpfProgram>,
 }
 
 impl Barriers {
-    /// Confines this process, for ever and with all it starts. Only system calls: it runs between fork and exec, where
+    /// Confines this process and all it starts, for ever. Makes system calls only: it runs between fork and exec, where
     /// nothing may be allocated.
     pub fn raise(&self) -> io::Result<()> {
         set_no_new_privs(true)?;
@@ -41,7 +41,7 @@ fn apply(filter: &BpfProgram) -> io::Result<()> {
     })
 }
 
-/// What models of a server that runs as root may need: files of other users, and memory of their own.
+/// Capabilities that models of a server running as root may need: for files of other users, and for memory of their own.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -49,7 +49,7 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::IPC_LOCK)
     .union(CapabilitySet::NET_BIND_SERVICE);
 
-/// The others cannot come back with exec, as no new privileges are given.
+/// Drops all other capabilities. They cannot come back with exec, as no new privileges are given.
 fn drop_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.effective &= KEPT;

@@ -1,8 +1,8 @@
-//! The numbers of the system calls that a worker has, and of those that it is refused.
+//! The numbers of the system calls that a worker may make, and of those that are refused.
 //!
-//! All calls that are not allowed are answered as if this kernel did not know them, so that a library takes the way of an
-//! older one. The list of those allowed holds what interpreters, native libraries and shells use. A call that a later kernel
-//! brings is not in it before somebody has looked at it.
+//! The kernel answers a call that is not allowed as unknown, so that a library falls back to an older one. The allowed calls
+//! are those that interpreters, native libraries and shells use. A call of a later kernel is left out until somebody has
+//! examined it.
 
 use libc::*;
 
@@ -13,7 +13,7 @@ macro_rules! calls {
     ($($call:ident)*) => { &[$($call),*] };
 }
 
-// The same numbers on every architecture, and newer than the tables of some systems.
+// The numbers are the same on every architecture. These calls are newer than the tables of some systems.
 const SYS_CACHESTAT: i64 = 451;
 const SYS_FCHMODAT2: i64 = 452;
 const SYS_MAP_SHADOW_STACK: i64 = 453;
@@ -24,7 +24,7 @@ const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
 const SYS_FILE_SETATTR: i64 = 469;
 
-/// Allowed at every level, on every architecture.
+/// Calls allowed at every level, on every architecture.
 const ALLOWED: &[i64] = calls! {
     // Files and folders, which Landlock decides on.
     SYS_chdir SYS_close SYS_close_range SYS_copy_file_range SYS_dup SYS_dup3 SYS_faccessat SYS_faccessat2 SYS_fadvise64
@@ -75,7 +75,7 @@ const ALLOWED_HERE: &[i64] = calls! {
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_HERE: &[i64] = &[];
 
-/// Allowed, but not at the strict level.
+/// Calls allowed, but not at the strict level.
 const ALLOWED_AT_STANDARD: &[i64] = calls! {
     SYS_connect SYS_fchmod SYS_fchmodat SYS_FCHMODAT2 SYS_fchown SYS_fchownat SYS_fremovexattr SYS_fsetxattr
     SYS_lremovexattr SYS_lsetxattr SYS_mq_getsetattr SYS_mq_notify SYS_mq_open SYS_mq_timedreceive SYS_mq_timedsend
@@ -91,7 +91,7 @@ const ALLOWED_AT_STANDARD_HERE: &[i64] = calls! {
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_AT_STANDARD_HERE: &[i64] = &[];
 
-/// Refused whatever their arguments are: with the error that libraries expect of these.
+/// Calls refused whatever their arguments are, with the error that libraries expect of these.
 pub(super) const REFUSED: &[i64] = calls! {
     // Memory and descriptors of other processes.
     SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_pidfd_getfd SYS_kcmp
@@ -100,7 +100,7 @@ pub(super) const REFUSED: &[i64] = calls! {
     SYS_fsconfig SYS_fsmount SYS_fspick SYS_open_by_handle_at SYS_fanotify_init SYS_quotactl SYS_quotactl_fd
     // Namespaces.
     SYS_unshare SYS_setns
-    // The kernel: other ones, parts of it, programs in it, its keys, and calls that have often been its weak point.
+    // The kernel: other ones, parts of it, programs in it, its keys, and calls with a history of vulnerabilities.
     SYS_kexec_load SYS_init_module SYS_finit_module SYS_delete_module SYS_bpf SYS_perf_event_open SYS_userfaultfd
     SYS_add_key SYS_request_key SYS_keyctl SYS_syslog
     // A ring makes calls that no filter sees.
@@ -118,16 +118,16 @@ pub(super) const REFUSED_HERE: &[i64] = calls! {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const REFUSED_HERE: &[i64] = &[];
 
-/// Refused at the strict level, too.
+/// Calls refused at the strict level, too.
 pub(super) const REFUSED_STRICTLY: &[i64] = calls! {
-    // Also of local sockets: behind some of them are programs that do what they are told.
+    // Local sockets too: some of them lead to programs that do as they are told.
     SYS_connect
     // Modes, owners, times and attributes, which Landlock leaves alone whatever file it is.
     SYS_fchmod SYS_fchmodat SYS_FCHMODAT2 SYS_fchown SYS_fchownat SYS_utimensat SYS_setxattr SYS_lsetxattr SYS_fsetxattr
     SYS_removexattr SYS_lremovexattr SYS_fremovexattr SYS_SETXATTRAT SYS_REMOVEXATTRAT SYS_FILE_SETATTR
     // Memory and queues that have numbers or names for all processes.
     SYS_shmget SYS_shmat SYS_semget SYS_msgget SYS_mq_open
-    // What leaves the worker's group does not end with it.
+    // A process that leaves the worker's group does not end with it.
     SYS_setsid SYS_setpgid
 };
 
@@ -144,13 +144,13 @@ pub(super) const ABOUT_A_PROCESS: &[i64] = calls! {
     SYS_kill SYS_tkill SYS_tgkill SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo SYS_pidfd_open
 };
 
-/// Calls whose first argument is the thread whose place or turn on the processors changes; 0 is the caller. The kernel lets a
-/// process change those of all others of its user.
+/// Calls whose first argument is the thread whose priority or processors change; 0 is the caller. The kernel lets a process
+/// change all other processes of its user.
 pub(super) const ABOUT_A_TURN: &[i64] = calls! {
     SYS_sched_setaffinity SYS_sched_setattr SYS_sched_setparam SYS_sched_setscheduler SYS_move_pages
 };
 
-/// The calls of a level. Arguments decide on some of them further.
+/// Returns the calls of a level. Further rules check the arguments of some.
 pub(super) fn allowed(level: IsolationLevel) -> impl Iterator<Item = i64> {
     let [more, more_here] = match level {
         IsolationLevel::Strict => [&[][..], &[]],

@@ -1,6 +1,6 @@
-//! The system calls that a worker has, and those of them that it is refused, as filters of seccomp.
+//! Seccomp filters: the system calls that a worker may make, and those that are refused.
 //!
-//! A call is refused with an error and never ends the process, so that a library that only tries goes on.
+//! A refused call returns an error and never ends the process, so that a library that only tries it continues.
 
 use std::{collections::BTreeMap, io};
 
@@ -30,13 +30,13 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Calls that change a priority: which kind of target means the caller, where the second argument is 0.
+/// Calls that change a priority, with the kind of target that means the caller when the second argument is 0.
 const ABOUT_A_PRIORITY: [(i64, u64); 2] =
     [(libc::SYS_setpriority, PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
 const PRIO_PROCESS: u64 = 0;
 const IOPRIO_WHO_PROCESS: u64 = 1;
 
-/// Option of `prctl` that shares a core with another process, or takes it from it.
+/// Option of `prctl` that shares a core with another process, or takes it away.
 const PR_SCHED_CORE: u64 = 62;
 
 /// Kinds of sockets that send to any address without `connect`. The kernel takes the second for the first.
@@ -54,13 +54,13 @@ pub(super) struct Server {
     pub group: u32,
 }
 
-/// The filters of a level, for a worker of `server`.
+/// Builds the filters of a level, for a worker of `server`.
 pub(super) fn filters(level: IsolationLevel, server: Server) -> io::Result<Vec<BpfProgram>> {
-    // Its flags lie in memory, where no filter sees them. Libraries that find no such call use `clone`.
+    // The flags of `clone3` lie in memory, where no filter sees them. Libraries that find no such call use `clone`.
     let absent = Rules::from([(libc::SYS_clone3, Vec::new())]);
     let mut absent = compiled(absent, libc::ENOSYS)?;
     absent.splice(0..0, without_other_numbers());
-    // The error of the filter that was put there last is the one that counts.
+    // If several filters refuse a call, the error of the filter installed last counts.
     Ok(vec![others(level)?, absent, compiled(refused(level, server)?, libc::EPERM)?])
 }
 
@@ -79,12 +79,12 @@ fn refused(level: IsolationLevel, server: Server) -> io::Result<Rules> {
     for &call in ABOUT_A_PROCESS {
         refuse(call, condition(0, SeccompCmpOp::Eq, server.process.into()))?;
     }
-    // To every process there is, which is -1, and to the server's group.
+    // Targets: every process, which is -1, and the server's group.
     for group in [1, server.group] {
         let negative = group.wrapping_neg().into();
         refuse(libc::SYS_kill, condition(0, SeccompCmpOp::Eq, negative))?;
     }
-    // Limits of other processes, which threads stand for too: only those of the caller.
+    // Limits of other processes and threads: only the caller's own are allowed.
     refuse(libc::SYS_prlimit64, condition(0, SeccompCmpOp::Ne, 0))?;
     for &call in ABOUT_A_TURN {
         refuse(call, condition(0, SeccompCmpOp::Ne, 0))?;
@@ -111,7 +111,7 @@ fn refused(level: IsolationLevel, server: Server) -> io::Result<Rules> {
     Ok(rules)
 }
 
-/// What is not allowed is not there.
+/// Makes every call outside the list fail as unknown (`ENOSYS`).
 fn others(level: IsolationLevel) -> io::Result<BpfProgram> {
     let rules = allowed(level).map(|call| (call, Vec::new())).collect();
     filter(rules, SeccompAction::Errno(libc::ENOSYS.cast_unsigned()), SeccompAction::Allow)
@@ -121,7 +121,7 @@ fn condition(argument: u8, operator: SeccompCmpOp, value: u64) -> io::Result<Sec
     SeccompCondition::new(argument, Dword, operator, value).map_err(io::Error::other)
 }
 
-/// A program of the kernel's filter machine: what matches is refused with `errno`, all else is allowed.
+/// Compiles a program for the kernel's filter machine: matching calls fail with `errno`, all others are allowed.
 fn compiled(rules: Rules, errno: i32) -> io::Result<BpfProgram> {
     filter(rules, SeccompAction::Allow, SeccompAction::Errno(errno.cast_unsigned()))
 }
@@ -136,7 +136,7 @@ fn filter(
     filter.and_then(TryInto::try_into).map_err(io::Error::other)
 }
 
-/// On x86-64 every call has a second number (that of the x32 interface), which rules do not know: there are no such calls.
+/// Refuses the second number that every call has on x86-64 (that of the x32 interface), which rules do not know.
 #[cfg(target_arch = "x86_64")]
 fn without_other_numbers() -> BpfProgram {
     const LOAD_WORD: u16 = 0x20;

@@ -1,17 +1,17 @@
-//! What the running kernel has to confine processes with.
+//! The running kernel's means to confine processes.
 
 use super::IsolationLevel;
 
-/// What the running kernel has.
+/// The isolation features of the running kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSupport {
     /// Version of Landlock; 0: there is none.
     pub(super) landlock: u32,
-    /// Whether system calls can be filtered (seccomp).
+    /// True if system calls can be filtered (seccomp).
     pub(super) has_filters: bool,
 }
 
-/// From which version of Landlock on these are covered.
+/// Versions of Landlock that first cover these operations.
 const TRUNCATION: u32 = 3;
 pub(super) const TCP: u32 = 4;
 const SIGNALS: u32 = 6;
@@ -20,12 +20,12 @@ const SIGNALS: u32 = 6;
 const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;
 
 impl KernelSupport {
-    /// Asks the kernel.
+    /// Asks the kernel for its features.
     pub fn detect() -> Self {
         Self { landlock: landlock_version(), has_filters: has_filters() }
     }
 
-    /// What of a level is not in force, for the log; empty: all of it is.
+    /// Lists the parts of a level that are not in force, for the log. Empty: all parts are.
     pub fn gaps(self, level: IsolationLevel) -> Vec<&'static str> {
         let Self { landlock, has_filters } = self;
         let is_strict = level == IsolationLevel::Strict;

@@ -1,14 +1,14 @@
-//! How far workers are confined.
+//! The levels of isolation of workers.
 
-/// What workers may do.
+/// The confinement of a worker, from none to strict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IsolationLevel {
-    /// What the server's user may.
+    /// No confinement: a worker may do what the server's user may.
     #[default]
     None,
     /// Only listed files, no other processes, no administration of the machine.
     Standard,
-    /// In addition no connection to anything, and nothing that the server will read again can be changed.
+    /// In addition, no connections, and no changes to anything that the server will read again.
     Strict,
 }
 
@@ -19,10 +19,10 @@ galatea_types::names! {
 }
 
 impl IsolationLevel {
-    /// As options name them.
+    /// Names of the levels in options.
     pub const NAMES: [&'static str; 3] = ["none", "standard", "strict"];
 
-    /// The level of a name, in any case.
+    /// Returns the level of a name, in any case.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
     }

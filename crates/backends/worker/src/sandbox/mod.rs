@@ -1,7 +1,7 @@
-//! What a worker's process may do: a list of files it reaches, and system calls that are refused.
+//! The limits of a worker's process: a list of files it reaches, and system calls that are refused.
 //!
-//! The lists are made in the server, before the fork. Between fork and exec only system calls run, so that the program is
-//! confined from its first instruction on, and with it all that it starts.
+//! The lists are made in the server, before the fork. Between fork and exec only system calls run, so that the program and
+//! all that it starts are confined from the first instruction on.
 
 mod barriers;
 mod calls;
@@ -17,24 +17,24 @@ use std::{io, os::unix::process::CommandExt, path::PathBuf, process::Command};
 pub(crate) use self::barriers::Barriers;
 pub use self::{kernel::KernelSupport, level::IsolationLevel, system_files::secret_files};
 
-/// What a worker's process may reach.
+/// The limits of a worker's process.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
-    /// What it is confined to.
+    /// The level of isolation.
     pub level: IsolationLevel,
-    /// Files and folders it may read, beside those of the system. What is not there is left out.
+    /// Files and folders it may read, beside those of the system. Missing ones are left out.
     pub readable: Vec<PathBuf>,
     /// Files and folders it may read and change.
     pub writable: Vec<PathBuf>,
-    /// Files and folders that it may not reach even where they lie below one of the others.
+    /// Files and folders that it may not reach even if they lie below an allowed folder.
     pub secret: Vec<PathBuf>,
 }
 
 impl Sandbox {
-    /// Has what `command` starts confined from its first instruction on, as far as the kernel can.
+    /// Confines the process that `command` starts from its first instruction on, with all means of the kernel.
     ///
     /// # Errors
-    /// When the kernel does not take the rules.
+    /// When the kernel rejects the rules.
     pub fn confine(&self, command: &mut Command) -> io::Result<()> {
         let barriers = self.prepare(KernelSupport::detect())?;
         // SAFETY: the closure only makes system calls, which is allowed between fork and exec.
@@ -42,7 +42,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The rules as the kernel takes them: of paths as they are now.
+    /// Prepares the rules for the kernel, for the paths as they are now.
     pub(crate) fn prepare(&self, kernel: KernelSupport) -> io::Result<Barriers> {
         Ok(Barriers {
             ruleset: ruleset::ruleset(self, kernel)?,

@@ -8,17 +8,17 @@ use std::{
 /// A file or folder that rules are made for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
-    /// With all that is below it.
+    /// A path with all that is below it.
     Whole(PathBuf),
-    /// A folder of which only the names in it are shown, as something in it is left out.
+    /// A folder that may only be listed, because something in it is left out.
     Names(PathBuf),
 }
 
-/// Entries of one folder that are looked at.
+/// Most entries of one folder that are read.
 const MOST_ENTRIES: usize = 65_536;
 
-/// `root` without what is in `secrets`, as the pieces that are left; `root` itself is one where nothing below it is
-/// secret. Links are left out: the kernel asks whether the file is allowed that they lead to.
+/// Splits `root` into pieces without the `secrets` in it. The only piece is `root` itself if nothing below it is secret.
+/// Links are left out: the kernel checks the file they lead to.
 ///
 /// # Errors
 /// When a folder on the way cannot be listed.
@@ -27,7 +27,7 @@ pub(super) fn without(root: &Path, secrets: &[PathBuf]) -> io::Result<Vec<Piece>
     let mut pieces = Vec::new();
     let mut open = vec![root.clone()];
     while let Some(path) = open.pop() {
-        // What was asked for by its name is given.
+        // A secret that `root` itself names is kept: it was asked for by its name.
         if path != root && secrets.contains(&path) {
             continue;
         }
@@ -46,7 +46,7 @@ pub(super) fn without(root: &Path, secrets: &[PathBuf]) -> io::Result<Vec<Piece>
     Ok(pieces)
 }
 
-/// As they are named, and where their links lead.
+/// Returns the paths as they are named, and as their links resolve.
 pub(super) fn with_targets(paths: &[PathBuf]) -> Vec<PathBuf> {
     let targets = paths.iter().filter_map(|path| fs::canonicalize(path).ok());
     targets.chain(paths.iter().cloned()).collect()

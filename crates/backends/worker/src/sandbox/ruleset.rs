@@ -1,4 +1,4 @@
-//! The files a worker reaches, as rules of Landlock.
+//! Landlock rules for the files a worker reaches.
 
 use std::{
     io,
@@ -18,11 +18,11 @@ use super::{
     system_files::{NAMED_MEMORY, READABLE, devices},
 };
 
-/// The version that the rules are written for. What a kernel's older one lacks is left out, see
-/// [`KernelSupport::gaps`]; what a newer one adds is not refused.
+/// The version that the rules are written for. Features that an older kernel lacks are left out, see
+/// [`KernelSupport::gaps`]. Features that a newer one adds are not refused.
 const VERSION: ABI = ABI::V6;
 
-/// The rules, for the process that is to be confined. `None`: this kernel has no Landlock.
+/// Builds the rules for the process. `None`: this kernel has no Landlock.
 pub(super) fn ruleset(sandbox: &Sandbox, kernel: KernelSupport) -> io::Result<Option<OwnedFd>> {
     if kernel.landlock == 0 {
         return Ok(None);
@@ -47,14 +47,14 @@ fn create(level: IsolationLevel, kernel: KernelSupport) -> Result<RulesetCreated
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?;
-    // A second wall behind the refusal of sockets.
+    // A second barrier behind the refusal of sockets.
     match level == IsolationLevel::Strict && kernel.landlock >= TCP {
         true => ruleset.handle_access(AccessNet::from_all(VERSION))?.create(),
         false => ruleset.create(),
     }
 }
 
-/// All but making devices.
+/// Returns all rights to change files but making devices.
 fn changes() -> BitFlags<AccessFs> {
     AccessFs::from_all(VERSION) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
 }
@@ -66,7 +66,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// Paths that are not there, or that the server itself may not open, are left out.
+    /// Allows access to paths. Missing paths, and those the server itself may not open, are left out.
     fn allow<'a>(
         &mut self,
         roots: impl Iterator<Item = &'a Path>,

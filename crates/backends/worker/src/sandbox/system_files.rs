@@ -5,31 +5,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Programs, libraries and settings. Of other processes `/proc` shows what `ps` does: Landlock closes the rest.
+/// Programs, libraries and settings. `/proc` shows the same of other processes as `ps`: Landlock refuses the rest.
 /// `/etc/resolv.conf` leads to `/run`.
 pub(super) const READABLE: &str = "\
     /bin /etc /gnu/store /lib /lib32 /lib64 /libx32 /nix/store /opt/intel /opt/nvidia /opt/rocm /proc \
     /run/resolvconf /run/systemd/resolve /run/nvidia /sbin /sys /usr /var/cache/fontconfig /var/lib/ca-certificates";
 
-/// Devices that are nobody's, and GPUs with their network.
+/// Devices that belong to nobody, and GPUs with their network.
 const DEVICES: &str = "/dev/dri /dev/full /dev/infiniband /dev/kfd /dev/null /dev/nvidia-caps /dev/random /dev/urandom /dev/zero";
 
 /// Named shared memory: `multiprocessing`, PyTorch's loaders and NCCL need it. It is one folder for all processes.
 pub(super) const NAMED_MEMORY: &str = "/dev/shm";
 
-/// Below the folder for settings of the system.
+/// Secret files below the folder for settings of the system.
 const SECRET: &str = "\
     /etc/NetworkManager/system-connections /etc/galatea /etc/gshadow /etc/gshadow- /etc/kubernetes /etc/krb5.keytab \
     /etc/letsencrypt /etc/pki/tls/private /etc/rancher /etc/security/opasswd /etc/shadow /etc/shadow- /etc/ssh \
     /etc/ssl/private /etc/sudoers /etc/sudoers.d /etc/wireguard /run/secrets /var/run/secrets";
 
-/// Below the home of the server's user.
+/// Secret files below the home of the server's user.
 const SECRET_AT_HOME: &str = "\
     .aws .azure .cache/huggingface/token .cache/huggingface/stored_tokens .cargo/credentials.toml .config/gcloud \
     .config/gh .docker .git-credentials .gnupg .huggingface .kaggle .kube .netrc .npmrc .oci .pgpass .pypirc .ssh \
     .vault-token";
 
-/// Where passwords and keys usually lie, for a user with this home.
+/// Returns the usual places of passwords and keys, for a user with this home.
 pub fn secret_files(home: Option<&Path>) -> Vec<PathBuf> {
     let at_home = home
         .into_iter()
@@ -37,7 +37,7 @@ pub fn secret_files(home: Option<&Path>) -> Vec<PathBuf> {
     SECRET.split_whitespace().map(PathBuf::from).chain(at_home).collect()
 }
 
-/// Those of [`DEVICES`], and each of NVIDIA's, whose number differs from machine to machine.
+/// Returns [`DEVICES`] and each device of NVIDIA, whose number differs from machine to machine.
 pub(super) fn devices() -> Vec<PathBuf> {
     let found = fs::read_dir("/dev").into_iter().flatten().flatten().take(4096);
     let of_nvidia =

@@ -7,4 +7,4 @@ mod socket;
 pub use channels::Channels;
 pub(crate) use channels::{Delivery, ReceiveError, WorkerEnds};
 pub use packet::Message;
-pub(crate) use socket::Received;
+pub(crate) use socket::SocketRead;

@@ -1,4 +1,4 @@
-//! Messages as packets: what is too large for a packet goes through shared memory.
+//! Messages as packets. A message that is too large for a packet goes through shared memory.
 
 use std::{cell::OnceCell, io::IoSlice};
 
@@ -7,27 +7,27 @@ use galatea_types::{Buffer, MemoryReservation, OverBudget, Result, Tensor};
 use crate::{
     memory::SharedMemory,
     wire::{
-        HEADER_LENGTH, Header, Malformed, Outgoing, PACKET_LIMIT, Packet, Parsed, Place,
-        TensorHead, holds_strings,
+        HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Packet, ParsedPacket, ProtocolError,
+        TensorHead, TensorPlace, holds_strings,
     },
 };
 
-/// The parts of a packet that its message does not hold.
+/// The parts of a packet besides its message.
 pub(super) struct EncodedPacket {
-    /// The header, and the released blocks or where the spilled content is.
+    /// The header, and the released blocks or the place of the spilled content.
     head: Vec<u8>,
     padding: usize,
     is_spilled: bool,
 }
 
-/// Inline data starts on this.
+/// Alignment of inline data, in bytes.
 const DATA_ALIGNMENT: usize = 16;
 const ZEROS: [u8; DATA_ALIGNMENT] = [0; DATA_ALIGNMENT];
 
 impl EncodedPacket {
-    /// Puts the header before a message, and the blocks that the worker gets back, unless the message is so long that they
-    /// would lie in shared memory with it: what is taken back has them.
-    pub fn new(message: &Outgoing, memory: &SharedMemory) -> Result<Self> {
+    /// Puts the header and the released blocks before a message. A message in shared memory carries no released blocks,
+    /// because they would lie there with it: a packet that is taken back must hold them.
+    pub fn new(message: &OutgoingMessage, memory: &SharedMemory) -> Result<Self> {
         let mut released = memory.releases.take();
         let (meta, data) = (&message.meta, &message.data);
         let length = released.len() * 8 + meta.len() + DATA_ALIGNMENT + data.len();
@@ -62,13 +62,13 @@ impl EncodedPacket {
         Ok(Self { head, ..whole })
     }
 
-    pub fn parts<'a>(&'a self, message: &'a Outgoing) -> [IoSlice<'a>; 4] {
+    pub fn parts<'a>(&'a self, message: &'a OutgoingMessage) -> [IoSlice<'a>; 4] {
         let padding = ZEROS.get(..self.padding).unwrap_or_default();
         let follows = |part: &'a [u8]| IoSlice::new(if self.is_spilled { &[] } else { part });
         [IoSlice::new(&self.head), follows(&message.meta), follows(padding), follows(&message.data)]
     }
 
-    pub fn to_bytes(&self, message: &Outgoing) -> Vec<u8> {
+    pub fn to_bytes(&self, message: &OutgoingMessage) -> Vec<u8> {
         self.parts(message).iter().flat_map(|part| part.iter().copied()).collect()
     }
 }
@@ -84,37 +84,36 @@ fn spill(
     Ok(EncodedPacket { head, padding: 0, is_spilled: true })
 }
 
-/// A message of the other side.
+/// A message from the other side.
 pub struct Message<'a> {
     /// Its header, meta and inline data.
     pub packet: Packet<'a>,
     memory: &'a SharedMemory,
-    /// The data when it lies in shared memory.
+    /// The data, if it lies in shared memory.
     spilled: Option<Buffer>,
-    /// A copy of the inline data that outlives the packet: made when the first tensor is taken from it.
+    /// A copy of the inline data that outlives the packet. The first tensor taken from it makes the copy.
     copied: OnceCell<Buffer>,
 }
 
 impl Message<'_> {
-    /// Opens a packet of the worker, frees the blocks that the worker gives back, and hands the message to
-    /// `read`.
+    /// Opens a packet of the worker, frees the blocks that the worker gives back, and passes the message to `read`.
     pub(crate) fn open<T>(
         packet: &[u8],
         memory: &SharedMemory,
-        read: impl FnOnce(&Message<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Malformed> {
+        read: impl FnOnce(&Message<'_>) -> Result<T, ProtocolError>,
+    ) -> Result<T, ProtocolError> {
         let copied = OnceCell::new();
-        let (header, offset, length) = match Parsed::read(packet)? {
-            Parsed::Whole(packet) => {
+        let (header, offset, length) = match ParsedPacket::read(packet)? {
+            ParsedPacket::Whole(packet) => {
                 free_released(&packet, memory)?;
                 return read(&Message { packet, memory, spilled: None, copied });
             }
-            Parsed::Spilled { header, offset, length } => (header, offset, length),
+            ParsedPacket::Spilled { header, offset, length } => (header, offset, length),
         };
-        let length = usize::try_from(length).map_err(|_| Malformed("a block is too long"))?;
+        let length = usize::try_from(length).map_err(|_| ProtocolError("a block is too long"))?;
         let content = memory.block(offset, length)?;
         let meta_length = usize::try_from(header.meta_length).unwrap_or(usize::MAX);
-        let cut_short = Malformed("it is cut short");
+        let cut_short = ProtocolError("it is cut short");
         let meta = content.get(..meta_length).ok_or(cut_short)?;
         let data = content.get(meta_length..length).ok_or(cut_short)?;
         let packet = Packet::read(header, meta, data)?;
@@ -123,33 +122,33 @@ impl Message<'_> {
         read(&Message { packet, memory, spilled, copied })
     }
 
-    /// A tensor of the message with its bytes. Large ones stay where the worker put them.
-    pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, Malformed> {
+    /// Returns a tensor of the message with its bytes. Large ones stay where the worker put them.
+    pub(crate) fn tensor(&self, head: &TensorHead<'_>) -> Result<Tensor, ProtocolError> {
         let data = match head.place {
-            Place::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
-            Place::Inline(start) => {
+            TensorPlace::Arena(offset) => self.memory.block(offset, head.byte_length)?.into(),
+            TensorPlace::Inline(start) => {
                 let end = start.checked_add(head.byte_length);
                 let data = end.and_then(|end| self.data().slice(start..end));
-                data.ok_or(Malformed("a tensor lies outside of its message"))?
+                data.ok_or(ProtocolError("a tensor lies outside of its message"))?
             }
         };
         let is_text = head.data_type.byte_size().is_none();
         let count = head.shape.element_count().unwrap_or(0);
         if is_text && !data.host().is_ok_and(|data| holds_strings(data, count)) {
-            return Err(Malformed("a BYTES tensor does not hold its elements"));
+            return Err(ProtocolError("a BYTES tensor does not hold its elements"));
         }
         Ok(Tensor::new(head.name, head.data_type, head.shape.clone(), data))
     }
 
-    /// Room for these tensors in the server's memory, to be held until they are read. What it has none for goes back to the
-    /// worker unread.
+    /// Reserves room for these tensors in the server's memory. Hold it until they are read. Tensors that find no room go
+    /// back to the worker unread.
     ///
     /// # Errors
-    /// When it has not.
+    /// When there is no room.
     pub fn admit(&self, heads: &[TensorHead<'_>]) -> Result<MemoryReservation, OverBudget> {
         let in_arena = heads.iter().filter_map(|head| match head.place {
-            Place::Arena(offset) => Some((offset, head.byte_length)),
-            Place::Inline(_) => None,
+            TensorPlace::Arena(offset) => Some((offset, head.byte_length)),
+            TensorPlace::Inline(_) => None,
         });
         let bytes = in_arena.clone().fold(0_usize, |sum, (_, length)| sum.saturating_add(length));
         self.memory.admit(bytes).inspect_err(|_| {
@@ -157,20 +156,21 @@ impl Message<'_> {
         })
     }
 
-    /// All of `heads`, as [`Message::tensor`] gives them.
-    pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, Malformed> {
+    /// Reads all of `heads`, as [`Message::tensor`] does.
+    pub fn tensors(&self, heads: &[TensorHead<'_>]) -> Result<Vec<Tensor>, ProtocolError> {
         heads.iter().map(|head| self.tensor(head)).collect()
     }
 
-    /// Meta as JSON.
+    /// Parses meta as JSON.
     ///
     /// # Errors
-    /// When it is none.
-    pub fn json(&self) -> Result<serde_json::Value, Malformed> {
-        serde_json::from_slice(self.packet.payload.meta).map_err(|_| Malformed("it is not JSON"))
+    /// When it is not JSON.
+    pub fn json(&self) -> Result<serde_json::Value, ProtocolError> {
+        serde_json::from_slice(self.packet.payload.meta)
+            .map_err(|_| ProtocolError("it is not JSON"))
     }
 
-    /// The inline data in memory that outlives the packet.
+    /// Returns the inline data in memory that outlives the packet.
     fn data(&self) -> &Buffer {
         match &self.spilled {
             Some(data) => data,
@@ -179,23 +179,23 @@ impl Message<'_> {
     }
 }
 
-/// Undoes what sending this packet of the server's own has changed in its memory.
+/// Undoes the effects of sending this packet of the server's own on its memory.
 pub(super) fn undo(packet: &[u8], memory: &SharedMemory) {
-    match Parsed::read(packet) {
-        Ok(Parsed::Whole(packet)) => {
+    match ParsedPacket::read(packet) {
+        Ok(ParsedPacket::Whole(packet)) => {
             packet.released().for_each(|offset| memory.releases.add(offset, 0));
         }
-        Ok(Parsed::Spilled { offset, .. }) => {
+        Ok(ParsedPacket::Spilled { offset, .. }) => {
             memory.free(offset);
         }
-        // It was written here.
-        Err(Malformed(_)) => {}
+        // Impossible: this side wrote the packet.
+        Err(ProtocolError(_)) => {}
     }
 }
 
-fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), Malformed> {
+fn free_released(packet: &Packet<'_>, memory: &SharedMemory) -> Result<(), ProtocolError> {
     let is_known = packet.released().all(|offset| memory.free(offset));
-    is_known.then_some(()).ok_or(Malformed("it gives back a block that was not given to it"))
+    is_known.then_some(()).ok_or(ProtocolError("it gives back a block that was not given to it"))
 }
 
 #[cfg(test)]
@@ -210,15 +210,18 @@ mod tests {
     use super::*;
     use crate::{
         memory::{ArenaLimits, Mapping, MemoryRules},
-        waker::Waker,
+        waker::EventThreadWaker,
         wire::{Reader, RequestHead, SentRequest, kind, put_request},
     };
 
     const LIMITS: ArenaLimits = ArenaLimits { initial: 4096, growth: 4096, max: None };
 
     fn memory() -> SharedMemory {
-        SharedMemory::new(MemoryRules::of(LIMITS), Arc::new(Waker::new().expect("an eventfd")))
-            .expect("memory")
+        SharedMemory::new(
+            MemoryRules::of(LIMITS),
+            Arc::new(EventThreadWaker::new().expect("an eventfd")),
+        )
+        .expect("memory")
     }
 
     #[test]
@@ -235,7 +238,7 @@ mod tests {
             outputs: &[],
             trace: None,
         };
-        let mut message = Outgoing::new(kind::INFER, 7);
+        let mut message = OutgoingMessage::new(kind::INFER, 7);
         put_request(&mut message, &sent, &mut memory.allocation()).expect("written");
         let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
         let read = |message: &Message<'_>| {
@@ -249,9 +252,9 @@ mod tests {
     #[test]
     fn a_long_message_goes_through_the_inbox() {
         let memory = memory();
-        let message = Outgoing::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
+        let message = OutgoingMessage::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
         let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
-        let Ok(Parsed::Spilled { offset, length, .. }) = Parsed::read(&packet) else {
+        let Ok(ParsedPacket::Spilled { offset, length, .. }) = ParsedPacket::read(&packet) else {
             panic!("not spilled")
         };
         assert_eq!((packet.len(), length), (HEADER_LENGTH + 16, PACKET_LIMIT as u64));
@@ -269,7 +272,7 @@ mod tests {
         };
         let packet = [&header.bytes()[..], &64_u64.to_le_bytes()].concat();
         let error = Message::open(&packet, &memory, |_| Ok(())).expect_err("not its block");
-        assert_eq!(error, Malformed("it gives back a block that was not given to it"));
+        assert_eq!(error, ProtocolError("it gives back a block that was not given to it"));
     }
 
     /// What a worker has sent stays what was checked, whatever the worker writes there afterwards: here, lengths of
@@ -287,7 +290,7 @@ mod tests {
             name: "OUT",
             data_type: DataType::Bytes,
             shape: [2].into(),
-            place: Place::Arena(64),
+            place: TensorPlace::Arena(64),
             byte_length: sent.len(),
         };
         let header = Header { kind: kind::RESPONSE, ..Header::default() };

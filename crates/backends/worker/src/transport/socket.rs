@@ -15,12 +15,12 @@ use rustix::{
 /// One end of a socket that keeps packets whole and in order.
 pub(crate) struct Socket(OwnedFd);
 
-/// Outcome of a receive that does not block.
+/// Result of a receive that does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub(crate) enum SocketRead {
     Packet(usize),
     Nothing,
-    /// The other side is closed.
+    /// The other side has closed its end.
     End,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Received {
 const SEND_BUFFER: usize = 512 << 10;
 
 impl Socket {
-    /// Our end, and the one for the worker.
+    /// Makes a pair of sockets: this side's end, and the worker's.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = rustix::net::socketpair(
             AddressFamily::UNIX,
@@ -37,13 +37,13 @@ impl Socket {
             None,
         )?;
         for end in [&ours, &theirs] {
-            // The kernel caps it where it must; a packet fits the default, too.
+            // The kernel may cap the size; a packet fits the default, too.
             rustix::net::sockopt::set_socket_send_buffer_size(end, SEND_BUFFER)?;
         }
         Ok((Self(ours), theirs))
     }
 
-    /// Sends the parts as one packet. False: there is no room now.
+    /// Sends the parts as one packet. Returns false if there is no room now.
     pub fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<bool> {
         self.send_with(parts, SendFlags::DONTWAIT)
     }
@@ -66,34 +66,34 @@ impl Socket {
         }
     }
 
-    /// Takes a packet that is there already.
-    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    /// Receives a packet that is there already.
+    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.receive_with(buffer, RecvFlags::DONTWAIT)
     }
 
-    /// The beginning of a packet that is there already, which stays there.
-    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    /// Reads the beginning of a waiting packet, which stays in the socket.
+    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.receive_with(buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
     }
 
     /// Waits for a packet, or until the socket is closed or shut down.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.receive_with(buffer, RecvFlags::empty())
     }
 
-    /// Ends [`Socket::receive`] in other threads, once what was received has been taken.
+    /// Ends [`Socket::receive`] in other threads, once received packets have been taken.
     pub fn shut_down(&self) {
-        // Fails on a socket that is not connected any more, where nobody waits.
+        // Fails on a socket that is no longer connected. Nobody waits on such a socket.
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
 
-    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<Received> {
+    fn receive_with(&self, buffer: &mut [u8], flags: RecvFlags) -> io::Result<SocketRead> {
         loop {
             match rustix::net::recv(&self.0, &mut *buffer, flags) {
-                Ok((0, _)) => return Ok(Received::End),
-                Ok((length, _)) => return Ok(Received::Packet(length)),
-                Err(Errno::AGAIN) => return Ok(Received::Nothing),
-                Err(Errno::CONNRESET) => return Ok(Received::End),
+                Ok((0, _)) => return Ok(SocketRead::End),
+                Ok((length, _)) => return Ok(SocketRead::Packet(length)),
+                Err(Errno::AGAIN) => return Ok(SocketRead::Nothing),
+                Err(Errno::CONNRESET) => return Ok(SocketRead::End),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

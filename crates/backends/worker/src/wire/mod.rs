@@ -1,7 +1,7 @@
 //! The messages between server and worker, as bytes: see `PROTOCOL.md`.
 //!
-//! Nothing here knows a socket or shared memory. What comes from a worker is not trusted: every read is
-//! checked, and whatever does not follow the protocol is [`Malformed`].
+//! Nothing here uses a socket or shared memory. Messages of a worker are not trusted: every read is checked, and a violation
+//! of the protocol is a [`ProtocolError`].
 
 mod failure;
 mod packet;
@@ -15,18 +15,18 @@ mod tests;
 mod write;
 
 pub use failure::Failure;
-pub use packet::{Header, Packet, Parsed, Payload};
+pub use packet::{Header, Packet, ParsedPacket, Payload};
 pub use protocol::{HEADER_LENGTH, INLINE_LIMIT, PACKET_LIMIT, flag, kind};
-pub use read::{Malformed, Reader};
+pub use read::{ProtocolError, Reader};
 pub use request::RequestHead;
 pub use response::{Body, ResponseHead, code_from_number, code_number};
-pub use tensor::{Place, TensorHead, holds_strings};
-pub use write::{Blocks, Outgoing, SentRequest, put_failure, put_request, put_response};
+pub use tensor::{TensorHead, TensorPlace, holds_strings};
+pub use write::{Blocks, OutgoingMessage, SentRequest, put_failure, put_request, put_response};
 
 /// Reads `packet` as every kind of message a worker may send: for tests and fuzzing.
 #[doc(hidden)]
 pub fn read_anything(packet: &[u8]) {
-    let Ok(Parsed::Whole(packet)) = Parsed::read(packet) else { return };
+    let Ok(ParsedPacket::Whole(packet)) = ParsedPacket::read(packet) else { return };
     packet.released().for_each(drop);
     let _ = packet.text();
     let _ = Failure::read(packet.payload);
@@ -41,7 +41,7 @@ pub fn read_anything(packet: &[u8]) {
 }
 
 fn read_tensor(head: &TensorHead<'_>, payload: Payload<'_>) {
-    if let Place::Inline(start) = head.place {
+    if let TensorPlace::Inline(start) = head.place {
         let end = start.checked_add(head.byte_length);
         let data = end.and_then(|end| payload.data.get(start..end)).unwrap_or_default();
         let _ = tensor::holds_strings(data, head.shape.element_count().unwrap_or(0));

@@ -1,8 +1,8 @@
-//! The header of a packet, and a packet taken apart.
+//! The header of a packet, and a parsed packet.
 
 use crate::wire::{
     protocol::HEADER_LENGTH,
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
 };
 
 /// The fixed beginning of every packet.
@@ -14,19 +14,19 @@ pub struct Header {
     pub flags: u8,
     /// Number of offsets of released blocks at the start of meta.
     pub released: u16,
-    /// Meaning by kind: requests, responses.
+    /// Number of requests or responses, by kind.
     pub count: u32,
     /// Meaning by kind.
     pub id: u64,
     /// Bytes of meta, the released offsets included.
     pub meta_length: u32,
-    /// Meta and data lie in a block of the sender's arena.
+    /// True if meta and data lie in a block of the sender's arena.
     pub is_spilled: bool,
 }
 
 impl Header {
     /// Reads the fixed part of a packet.
-    pub fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, ProtocolError> {
         Ok(Self {
             kind: reader.u8()?,
             flags: reader.u8()?,
@@ -37,12 +37,12 @@ impl Header {
             is_spilled: match reader.u32()? {
                 0 => false,
                 1 => true,
-                _ => return Err(Malformed("its spill field is neither 0 nor 1")),
+                _ => return Err(ProtocolError("its spill field is neither 0 nor 1")),
             },
         })
     }
 
-    /// As it is sent.
+    /// Returns the bytes that are sent.
     pub fn bytes(&self) -> [u8; HEADER_LENGTH] {
         let mut bytes = [0; HEADER_LENGTH];
         let fields = [self.kind, self.flags].into_iter();
@@ -56,31 +56,31 @@ impl Header {
         bytes
     }
 
-    /// Whether all bits of `flag` are set.
+    /// Returns true if all bits of `flag` are set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag == flag
     }
 }
 
-/// A packet as it came from a socket.
+/// A packet parsed from the bytes of a socket.
 #[derive(Clone, Copy, Debug)]
-pub enum Parsed<'a> {
-    /// All of the message is in the packet.
+pub enum ParsedPacket<'a> {
+    /// The packet holds all of the message.
     Whole(Packet<'a>),
     /// The content lies in the sender's arena.
     Spilled {
-        /// Of the message.
+        /// Header of the message.
         header: Header,
-        /// Of the block, in bytes.
+        /// Offset of the block, in bytes.
         offset: u64,
-        /// Of the block, in bytes.
+        /// Length of the block, in bytes.
         length: u64,
     },
 }
 
-impl<'a> Parsed<'a> {
-    /// Takes a packet apart.
-    pub fn read(packet: &'a [u8]) -> Result<Self, Malformed> {
+impl<'a> ParsedPacket<'a> {
+    /// Parses a packet.
+    pub fn read(packet: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader::new(packet);
         let header = Header::read(&mut reader)?;
         if header.is_spilled {
@@ -92,7 +92,7 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// A message: what it means, and the data that travels with it.
+/// A message: its header, and the data that travels with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// Its fixed part.
@@ -102,7 +102,7 @@ pub struct Packet<'a> {
     pub payload: Payload<'a>,
 }
 
-/// The part of a message that its kind gives a meaning.
+/// The part of a message whose meaning depends on its kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     /// The content by kind, without inline data.
@@ -112,20 +112,20 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// The message of `header`; `meta` with the released offsets before it.
-    pub fn read(header: Header, meta: &'a [u8], data: &'a [u8]) -> Result<Self, Malformed> {
+    /// Splits the released offsets off `meta` and checks their number against `header`.
+    pub fn read(header: Header, meta: &'a [u8], data: &'a [u8]) -> Result<Self, ProtocolError> {
         let mut meta = Reader::new(meta);
         let released = meta.bytes(usize::from(header.released) * 8)?;
         Ok(Self { header, released, payload: Payload { meta: meta.rest(), data } })
     }
 
-    /// Blocks of the receiver's arena that the sender gives back.
+    /// Returns the blocks of the receiver's arena that the sender gives back.
     pub fn released(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         self.released.as_chunks().0.iter().map(|&offset| u64::from_le_bytes(offset))
     }
 
-    /// Meta as text.
-    pub fn text(&self) -> Result<&'a str, Malformed> {
-        std::str::from_utf8(self.payload.meta).map_err(|_| Malformed("a text is not UTF-8"))
+    /// Reads meta as text.
+    pub fn text(&self) -> Result<&'a str, ProtocolError> {
+        std::str::from_utf8(self.payload.meta).map_err(|_| ProtocolError("a text is not UTF-8"))
     }
 }

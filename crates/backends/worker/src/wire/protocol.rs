@@ -1,8 +1,8 @@
 //! Numbers of the protocol: sizes, flags and kinds of messages. `PROTOCOL.md` describes each.
 
-/// A packet is never longer, in bytes; what does not fit travels in a block of shared memory.
+/// Longest packet, in bytes. Larger messages travel in a block of shared memory.
 pub const PACKET_LIMIT: usize = 128 << 10;
-/// Inline tensors of one message together stay below this, in bytes.
+/// Limit of the inline tensors of one message together, in bytes.
 pub const INLINE_LIMIT: usize = 32 << 10;
 /// Bytes of the header of a packet.
 pub const HEADER_LENGTH: usize = 24;

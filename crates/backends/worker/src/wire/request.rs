@@ -1,46 +1,47 @@
-//! A request as the worker writes it.
+//! A worker's request in a message.
 
 use galatea_types::TraceContext;
 
 use crate::wire::{
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
     tensor::TensorHead,
 };
 
-/// A request of a worker to another model, as the message describes it.
+/// A worker's request to another model, as the message describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestHead<'a> {
-    /// Names the request until it is answered; of a call to another model, the request that caused it, 0: not known which.
+    /// Key that names the request until it is answered. For a call to another model: the request that caused it, or 0 if
+    /// unknown.
     pub key: u64,
-    /// As a number; 0: none.
+    /// Correlation id as a number; 0: none.
     pub correlation_id: u64,
-    /// In microseconds; 0: none.
+    /// Timeout in microseconds; 0: none.
     pub timeout_us: u64,
-    /// -1: any.
+    /// Version of the model; -1: any.
     pub model_version: i64,
-    /// 0: the model's default.
+    /// Priority; 0: the model's default.
     pub priority: i64,
     /// Bit 0: start of a sequence, bit 1: its end.
     pub flags: u32,
-    /// The caller's own.
+    /// The caller's own id.
     pub id: &'a str,
-    /// The correlation id where it is a text: used when it is not empty.
+    /// Correlation id as a text. It is used if it is not empty.
     pub correlation_text: &'a str,
     /// Name of the model to execute.
     pub model: &'a str,
-    /// The span that caused it, as JSON with a `traceparent`; usually empty.
+    /// The span that caused the request, as JSON with a `traceparent`; usually empty.
     pub trace: &'a str,
-    /// JSON; empty when there are none.
+    /// Parameters as JSON; empty if there are none.
     pub parameters: &'a [u8],
     /// Names of the requested outputs.
     pub outputs: Vec<&'a str>,
-    /// In their order.
+    /// Inputs in their order.
     pub inputs: Vec<TensorHead<'a>>,
 }
 
 impl<'a> RequestHead<'a> {
     /// Reads a request from the front of meta.
-    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, ProtocolError> {
         let [key, correlation_id, timeout_us] = [reader.u64()?, reader.u64()?, reader.u64()?];
         let (model_version, priority) = (reader.i64()?, reader.i64()?);
         let flags = reader.u32()?;
@@ -67,7 +68,7 @@ impl<'a> RequestHead<'a> {
 }
 
 impl RequestHead<'_> {
-    /// The span that caused it, as far as the model has passed it on.
+    /// Parses the span that caused the request, if the model has passed it on.
     pub fn trace_context(&self) -> Option<TraceContext> {
         let (_, value) = self.trace.split_once(TraceContext::HEADER)?;
         let value = value.strip_prefix('"')?.trim_start().strip_prefix(':')?;
@@ -76,7 +77,7 @@ impl RequestHead<'_> {
     }
 }
 
-fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, ProtocolError> {
     let length = reader.u16()?;
     reader.text(length.into())
 }

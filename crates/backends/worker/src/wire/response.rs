@@ -1,30 +1,30 @@
-//! A response as the worker writes it, and the numbers of error codes.
+//! A worker's response in a message, and the numbers of error codes.
 
 use galatea_types::Code;
 
 use crate::wire::{
-    read::{Malformed, Reader, size},
+    read::{ProtocolError, Reader, size},
     tensor::TensorHead,
 };
 
-/// What a response has besides its error.
+/// The content of a response besides its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// An error only.
+    /// No content: an error only.
     None,
-    /// Outputs, perhaps none.
+    /// Outputs, or an empty list of them.
     Outputs,
-    /// The model wants the request again: it goes back to its scheduler.
+    /// A request to execute it again: it goes back to its scheduler.
     Rescheduled,
 }
 
 impl Body {
-    fn read(number: u8) -> Result<Self, Malformed> {
+    fn read(number: u8) -> Result<Self, ProtocolError> {
         match number {
             0 => Ok(Self::None),
             1 => Ok(Self::Outputs),
             2 => Ok(Self::Rescheduled),
-            _ => Err(Malformed("a response has an unknown body")),
+            _ => Err(ProtocolError("a response has an unknown body")),
         }
     }
 }
@@ -32,23 +32,23 @@ impl Body {
 /// A response as a message describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseHead<'a> {
-    /// Of the request.
+    /// Key of the request.
     pub key: u64,
-    /// `None`: no error.
+    /// The error. `None`: no error.
     pub error: Option<(Code, &'a str)>,
-    /// Python's traceback behind the error, for the log; usually empty.
+    /// Python's traceback of the error, for the log; usually empty.
     pub traceback: &'a str,
-    /// What it has besides.
+    /// The content besides the error.
     pub body: Body,
-    /// JSON; empty when there are none.
+    /// Parameters as JSON; empty if there are none.
     pub parameters: &'a [u8],
-    /// In their order.
+    /// Outputs in their order.
     pub outputs: Vec<TensorHead<'a>>,
 }
 
 impl<'a> ResponseHead<'a> {
     /// Reads a response from the front of meta.
-    pub fn read(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, ProtocolError> {
         let key = reader.u64()?;
         let code = reader.u8()?;
         let body = Body::read(reader.u8()?)?;
@@ -77,16 +77,16 @@ const CODES: [Code; 8] = [
     Code::Cancelled,
 ];
 
-/// The error code with this number in the protocol; `None` for 0.
+/// Returns the error code with this number in the protocol, or `None` for 0.
 ///
 /// # Errors
-/// When there is none.
-pub fn code_from_number(number: u8) -> Result<Option<Code>, Malformed> {
+/// When no code has this number.
+pub fn code_from_number(number: u8) -> Result<Option<Code>, ProtocolError> {
     let Some(index) = usize::from(number).checked_sub(1) else { return Ok(None) };
-    CODES.get(index).copied().map(Some).ok_or(Malformed("an error code is unknown"))
+    CODES.get(index).copied().map(Some).ok_or(ProtocolError("an error code is unknown"))
 }
 
-/// An error code's number in the protocol, which has Triton's: what is used up is unavailable there.
+/// Returns an error code's number in the protocol, which is Triton's: an exhausted resource counts as unavailable there.
 pub fn code_number(code: Code) -> u8 {
     let code = if code == Code::Exhausted { Code::Unavailable } else { code };
     let index = CODES.iter().position(|&c| c == code).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Messages are read as they were written; any other bytes are [`Malformed`] or read without a panic.
+//! Messages are read as they were written; any other bytes are [`ProtocolError`] or read without a panic.
 
 use galatea_types::{
     Code, CorrelationId, DataType, Error, InferRequest, InferResponse, ParameterValue, Result,
@@ -38,21 +38,21 @@ fn sent<'a>(request: &'a InferRequest, inputs: &'a [Tensor]) -> SentRequest<'a> 
 
 #[test]
 fn requests_are_read_as_they_were_written() {
-    let (mut message, mut blocks) = (Outgoing::new(kind::EXECUTE, 1), Kept::default());
+    let (mut message, mut blocks) = (OutgoingMessage::new(kind::EXECUTE, 1), Kept::default());
     let inputs = [tensor("A", 3), tensor("B", 5), tensor("C", INLINE_LIMIT)];
     put_request(&mut message, &sent(&request(), &inputs), &mut blocks).expect("written");
     let read = RequestHead::read(&mut Reader::new(&message.meta)).expect("read");
     assert_eq!((read.key, read.model_version, read.flags), (9, 2, 2));
     assert_eq!((read.id, read.correlation_text, read.model), ("r", "seq", ""));
     assert_eq!(read.parameters, br#"{"a\"b":-3}"#);
-    let places: Vec<Place> = read.inputs.iter().map(|t| t.place).collect();
-    assert_eq!(places, [Place::Inline(0), Place::Inline(16), Place::Arena(0)]);
+    let places: Vec<TensorPlace> = read.inputs.iter().map(|t| t.place).collect();
+    assert_eq!(places, [TensorPlace::Inline(0), TensorPlace::Inline(16), TensorPlace::Arena(0)]);
     assert_eq!((message.data.len(), blocks.0.len()), (21, 1));
 }
 
 #[test]
 fn responses_are_read_as_they_were_written() {
-    let mut message = Outgoing::new(kind::INFERRED, 1);
+    let mut message = OutgoingMessage::new(kind::INFERRED, 1);
     let response = InferResponse {
         model_name: "m".into(),
         model_version: 1,
@@ -85,7 +85,7 @@ fn headers_keep_what_is_in_them() {
     let mut packet = header.bytes().to_vec();
     packet.extend([5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
     packet.extend(b"metadata");
-    let Ok(Parsed::Whole(packet)) = Parsed::read(&packet) else { panic!("not whole") };
+    let Ok(ParsedPacket::Whole(packet)) = ParsedPacket::read(&packet) else { panic!("not whole") };
     assert_eq!(packet.header, header);
     assert_eq!(packet.released().collect::<Vec<_>>(), [5, 6]);
     assert_eq!((packet.payload.meta, packet.payload.data), (&b"meta"[..], &b"data"[..]));
@@ -103,7 +103,7 @@ fn strings_must_fill_their_tensor() {
 fn a_span_is_read_as_it_was_written_and_as_models_may_write_it() {
     let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let span = TraceContext::parse(header.as_bytes());
-    let mut message = Outgoing::new(kind::EXECUTE, 1);
+    let mut message = OutgoingMessage::new(kind::EXECUTE, 1);
     let request = request();
     let sent = SentRequest { trace: span, ..sent(&request, &[]) };
     put_request(&mut message, &sent, &mut Kept::default()).expect("written");
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn damaged_messages_are_read_without_a_panic(at in 0_usize..300, byte: u8, cut in 0_usize..300) {
-        let mut message = Outgoing::new(kind::EXECUTE, 1);
+        let mut message = OutgoingMessage::new(kind::EXECUTE, 1);
         let inputs = [tensor("A", 3)];
         put_request(&mut message, &sent(&request(), &inputs), &mut Kept::default())
             .expect("written");

@@ -1,4 +1,4 @@
-//! Messages to the worker as they are put together.
+//! Encodes messages to the worker.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::wire::{
 
 /// Memory for tensors that are too large for a packet.
 pub trait Blocks {
-    /// Copies `bytes` to a new block; its offset.
+    /// Copies `bytes` to a new block and returns its offset.
     fn put(&mut self, bytes: &[u8]) -> Result<u64>;
 }
 
-/// A message that is being put together. Keeps its memory from one message to the next.
+/// A message that is being written. It keeps its memory from one message to the next.
 #[derive(Debug, Default)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// One of [`kind`](crate::wire::kind).
     pub kind: u8,
     /// Bits of [`flag`](crate::wire::flag).
     pub flags: u8,
-    /// Meaning by kind: requests, responses.
+    /// Number of requests or responses, by kind.
     pub count: u32,
     /// Meaning by kind.
     pub id: u64,
@@ -35,16 +35,16 @@ pub struct Outgoing {
     pub data: Vec<u8>,
 }
 
-/// Inline tensors start on this, counted from the first.
+/// Alignment of inline tensors in bytes, counted from the first.
 const INLINE_ALIGNMENT: usize = 16;
 
-impl Outgoing {
-    /// An empty message.
+impl OutgoingMessage {
+    /// Makes an empty message.
     pub fn new(kind: u8, id: u64) -> Self {
         Self { kind, id, ..Self::default() }
     }
 
-    /// A message that is only text.
+    /// Makes a message that is only text.
     pub fn with_text(kind: u8, text: &str) -> Self {
         Self { kind, meta: text.as_bytes().to_vec(), ..Self::default() }
     }
@@ -56,7 +56,7 @@ impl Outgoing {
         self.data.clear();
     }
 
-    /// Lengths of meta and data, for [`Outgoing::truncate`].
+    /// Returns the lengths of meta and data, for [`OutgoingMessage::truncate`].
     pub fn position(&self) -> (usize, usize) {
         (self.meta.len(), self.data.len())
     }
@@ -92,29 +92,29 @@ impl Outgoing {
     }
 }
 
-/// A request to be sent to the worker.
+/// A request that is sent to the worker.
 #[derive(Clone, Copy, Debug)]
 pub struct SentRequest<'a> {
-    /// Names the request until it is answered.
+    /// Key that names the request until it is answered.
     pub key: u64,
-    /// Of the model that executes it.
+    /// Version of the model that executes it.
     pub model_version: i64,
-    /// As the client sent it.
+    /// The request as the client sent it.
     pub request: &'a InferRequest,
-    /// Those of the request, in the shapes the model expects.
+    /// Inputs of the request, in the shapes the model expects.
     pub inputs: &'a [Tensor],
     /// Names of the requested outputs, or of all of the model's.
     pub outputs: &'a [Arc<str>],
-    /// The span that the request is.
+    /// The request's span.
     pub trace: Option<TraceContext>,
 }
 
 /// Appends a request to `message`.
 ///
 /// # Errors
-/// When an input finds no room in `blocks`, or something is too long for the protocol.
+/// When an input finds no room in `blocks`, or a part is too long for the protocol.
 pub fn put_request(
-    message: &mut Outgoing,
+    message: &mut OutgoingMessage,
     sent: &SentRequest<'_>,
     blocks: &mut dyn Blocks,
 ) -> Result<()> {
@@ -152,18 +152,18 @@ pub fn put_request(
     inputs.iter().try_for_each(|tensor| message.put_tensor(tensor, blocks))
 }
 
-/// What models get of a span, in the form that Triton gives it to them.
+/// Formats a span as Triton gives it to models.
 fn trace_json(span: TraceContext) -> String {
     format!("{{\"{}\":\"{span}\"}}", TraceContext::HEADER)
 }
 
-/// Appends the response to the request `key`, or with 0 that to a BLS request of the worker; `None`: one without a
-/// body.
+/// Appends the response to the request `key`. Key 0 means the answer to the worker's own BLS request. `None`: a response
+/// without a body.
 ///
 /// # Errors
-/// When an output finds no room in `blocks`, or something is too long for the protocol.
+/// When an output finds no room in `blocks`, or a part is too long for the protocol.
 pub fn put_response(
-    message: &mut Outgoing,
+    message: &mut OutgoingMessage,
     key: u64,
     response: Option<&Result<InferResponse>>,
     blocks: &mut dyn Blocks,
@@ -188,7 +188,7 @@ pub fn put_response(
 }
 
 /// Makes `message` the report of a failure: see [`Failure`](crate::wire::Failure).
-pub fn put_failure(message: &mut Outgoing, error: &Error) {
+pub fn put_failure(message: &mut OutgoingMessage, error: &Error) {
     let text = error.message().as_bytes();
     message.flags |= flag::ERROR;
     message.count = response::code_number(error.code()).into();
@@ -196,7 +196,7 @@ pub fn put_failure(message: &mut Outgoing, error: &Error) {
     message.put(text);
 }
 
-/// Parameters as a JSON object; nothing at all when there are none.
+/// Formats parameters as a JSON object. Returns an empty text if there are none.
 fn json_of(parameters: &Parameters) -> String {
     if parameters.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! Whom proofs have proved lately: checking a signature takes fifty times as long as finding it here.
+//! A cache of recent proofs: checking a signature takes fifty times as long as a look-up here.
 
 use std::{
     collections::HashMap,
@@ -9,12 +9,12 @@ use galatea_types::LockExt;
 
 use crate::{digest::Digest, grantee::Grantee};
 
-/// Parts with a lock of their own, so that threads seldom wait for each other.
+/// Parts with a lock each, so that threads seldom wait for each other.
 const PARTS: usize = 16;
-/// Most proofs in each.
+/// Most proofs in each part.
 const MAX_IN_PART: usize = 256;
 
-/// Those who have proved who they are, by the digest of the proof. Bounded.
+/// Grantees by the digest of their proof. Bounded.
 #[derive(Debug, Default)]
 pub(crate) struct Cache([Mutex<HashMap<Digest, Arc<Grantee>>>; PARTS]);
 
@@ -23,12 +23,12 @@ impl Cache {
         &self.0[proof.low() % PARTS]
     }
 
-    /// Whom it proved; it may have expired.
+    /// Returns the grantee of a proof. It may have expired.
     pub fn get(&self, proof: &Digest) -> Option<Arc<Grantee>> {
         self.part(proof).lock_unpoisoned().get(proof).cloned()
     }
 
-    /// Keeps it. Where there is no room, those that have expired go, or else all: a client checks again then.
+    /// Stores a grantee. When the part is full, it removes the expired ones, or else all: their clients are checked again.
     pub fn put(&self, proof: Digest, grantee: Arc<Grantee>, now: u64) {
         let mut part = self.part(&proof).lock_unpoisoned();
         if part.len() >= MAX_IN_PART {
@@ -46,10 +46,10 @@ mod tests {
     use galatea_types::Identity;
 
     use super::*;
-    use crate::grantee::Proof;
+    use crate::grantee::IdentityProof;
 
     fn grantee(expires: u64) -> Arc<Grantee> {
-        let proof = Proof::Token([].into());
+        let proof = IdentityProof::Token([].into());
         Arc::new(Grantee::new(Identity::new("", "i"), proof, Vec::new(), Some(expires)))
     }
 

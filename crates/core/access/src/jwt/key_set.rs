@@ -12,10 +12,10 @@ use super::SigningAlgorithm;
 
 /// Longest text of a key set, in bytes.
 pub const MAX_KEY_SET: usize = 256 << 10;
-/// Most keys in one.
+/// Most keys in a key set.
 const MAX_KEYS: usize = 256;
 
-/// The keys that tokens are checked by.
+/// The keys that check tokens.
 #[derive(Default)]
 pub struct KeySet {
     keys: Vec<SigningKey>,
@@ -27,7 +27,7 @@ pub(super) struct SigningKey {
     pub key: DecodingKey,
 }
 
-/// Why a text is no key set.
+/// The reason why a text is no key set.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// It is too long.
@@ -39,7 +39,7 @@ pub enum KeySetError {
     /// It has too many keys.
     #[error("it has {0} keys, and {MAX_KEYS} at most are taken")]
     TooMany(usize),
-    /// It has no key that could be used.
+    /// It has no usable key.
     #[error(
         "none of its {0} keys is one for signatures by RS256 (2048 to 8192 bits), ES256 or EdDSA (Ed25519)"
     )]
@@ -47,7 +47,7 @@ pub enum KeySetError {
 }
 
 impl KeySet {
-    /// Reads one. Keys of other kinds, and those for other uses, are left out.
+    /// Reads a key set. It leaves out keys of other kinds and for other uses.
     pub fn parse(text: &[u8]) -> Result<Self, KeySetError> {
         if text.len() > MAX_KEY_SET {
             return Err(KeySetError::TooLong);
@@ -67,17 +67,17 @@ impl KeySet {
         Ok(Self { keys })
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none: no token can be checked.
+    /// Returns whether there are no keys: then no token can be checked.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The key that a token names. One that names none means the only one of its algorithm.
+    /// Returns the key that a token names. A token that names no key means the only key of its algorithm.
     pub(super) fn find(
         &self,
         id: Option<&str>,
@@ -90,7 +90,7 @@ impl KeySet {
         }
     }
 
-    /// Whether it has a key of this name, of whatever algorithm.
+    /// Returns whether it has a key of this name, of any algorithm.
     pub(super) fn has(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id.as_deref() == Some(id))
     }
@@ -109,7 +109,7 @@ impl SigningKey {
     }
 }
 
-/// The one algorithm of a key. Where it names one, it must be that.
+/// Returns the algorithm of a key. If the key names one, it must be the same.
 fn algorithm_of(key: &Jwk) -> Option<SigningAlgorithm> {
     let (algorithm, named) = match &key.algorithm {
         AlgorithmParameters::RSA(_) => (SigningAlgorithm::Rs256, KeyAlgorithm::RS256),

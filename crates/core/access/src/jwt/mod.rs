@@ -1,7 +1,7 @@
-//! Tokens: signed statements of an issuer about who somebody is (JWT, RFC 7519).
+//! Tokens: signed statements of an issuer about an identity (JWT, RFC 7519).
 //!
-//! Which algorithm a token is checked by is decided by the key, never by the token: a key is of one algorithm, and a token
-//! that names another one is refused before anything is computed.
+//! The key decides the algorithm of the check, never the token. A key has one algorithm, and a token that names another one is
+//! refused before anything is computed.
 
 mod cache;
 mod key_set;
@@ -16,7 +16,7 @@ pub(crate) use self::cache::Cache;
 pub use self::key_set::{KeySet, KeySetError, MAX_KEY_SET};
 use crate::pattern::Pattern;
 
-/// How a token may be signed.
+/// The algorithm of a token's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SigningAlgorithm {
     /// RSA with SHA-256.
@@ -28,7 +28,7 @@ pub enum SigningAlgorithm {
 }
 
 galatea_types::names! {
-    /// As the standard calls it.
+    /// The name in the standard.
     pub SigningAlgorithm::name {
         Rs256 = "RS256", Es256 = "ES256", EdDsa = "EdDSA",
     }
@@ -44,37 +44,37 @@ impl SigningAlgorithm {
     }
 }
 
-/// Where the keys of an issuer are.
+/// The source of an issuer's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// A file, as the policy names it.
+    /// A file; the policy has its name.
     File(String),
-    /// An address, and how often it is asked.
+    /// An address that is fetched repeatedly.
     Url {
-        /// https, or http on this machine.
+        /// The address: https, or http on this machine.
         url: String,
-        /// Between two fetches.
+        /// Seconds between two fetches.
         refresh_secs: u64,
     },
 }
 
-/// What a policy says of tokens.
+/// The rules of a policy for tokens.
 #[derive(Clone, Debug)]
 pub struct JwtRules {
-    /// Who makes them.
+    /// The issuer of the tokens.
     pub issuer: String,
-    /// For whom they are: any of these.
+    /// The accepted audiences: a token must name one of them.
     pub audience: Vec<String>,
-    /// The keys that sign them.
+    /// The source of the issuer's keys.
     pub keys: KeySource,
-    /// How they may be signed.
+    /// The accepted algorithms.
     pub algorithms: Vec<SigningAlgorithm>,
-    /// How far clocks may differ, in seconds.
+    /// The allowed difference between clocks, in seconds.
     pub leeway: u64,
-    /// Which claim says who it is.
+    /// The claim with the identity.
     pub identity_claim: String,
-    /// Which claim names roles or groups.
+    /// The claim with roles or groups.
     pub roles_claim: Option<String>,
-    /// For which models roles of that claim hold.
+    /// The models for which the roles of that claim hold.
     pub(crate) models: Arc<[Pattern]>,
 }

@@ -1,5 +1,5 @@
-//! The arithmetic under `jsonwebtoken`, by `ring`, which the program has anyway for TLS. Signatures are checked only; nothing
-//! here signs.
+//! Provides the cryptography of `jsonwebtoken` by `ring`, which the program already has for TLS. It only checks signatures;
+//! nothing here signs.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
@@ -18,9 +18,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes the library use it. Only the first call does anything.
+/// Installs this provider in the library. Only the first call has an effect.
 pub(super) fn install() {
-    // An error says that one is installed already: this one, for there is no other in the program.
+    // An error means that a provider is installed already. It is this one: the program has no other.
     let _ = PROVIDER.install_default();
 }
 
@@ -48,7 +48,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(RingVerifier { algorithm: *algorithm, key }))
 }
 
-/// Some issuers write a zero before numbers whose first bit is set.
+/// Removes leading zeros: some issuers write one before numbers whose first bit is set.
 fn trimmed(number: &[u8]) -> Vec<u8> {
     number.iter().skip_while(|&&byte| byte == 0).copied().collect()
 }

@@ -1,4 +1,4 @@
-//! Whether a token is good, and what it says.
+//! Checks tokens and reads their claims.
 
 use galatea_types::Identity;
 use jsonwebtoken::{Validation, decode, decode_header, errors::ErrorKind};
@@ -6,20 +6,20 @@ use serde_json::{Map, Value};
 
 use super::{JwtRules, KeySet, SigningAlgorithm, ring_provider};
 use crate::{
-    grantee::{Grant, Grantee, Proof},
+    grantee::{Grant, Grantee, IdentityProof},
     policy::Policy,
     refusal::AuthFailure,
     role::Role,
 };
 
-/// Longest name of an identity or a group in a token, and most groups of one.
+/// Longest name of an identity or a group in a token, in bytes, and most groups in a token.
 const MAX_NAME: usize = 256;
 const MAX_GROUPS: usize = 256;
 
 const BAD_FORM: AuthFailure = AuthFailure::InvalidToken("the token could not be read");
 
 impl JwtRules {
-    /// Whom the token proves at this second since 1970, by the keys of the issuer.
+    /// Returns the client that the token proves at this second since 1970, by the keys of the issuer.
     pub(crate) fn verify(
         &self,
         policy: &Policy,
@@ -39,7 +39,7 @@ impl JwtRules {
         Ok(self.grantee(policy, identity, groups.into(), Some(expires)))
     }
 
-    /// Somebody whose token named these groups.
+    /// Makes the grantee of a token that named these groups.
     pub(crate) fn grantee(
         &self,
         policy: &Policy,
@@ -48,17 +48,17 @@ impl JwtRules {
         expires: Option<u64>,
     ) -> Grantee {
         let own = self.own_grant(&groups).into_iter().collect();
-        policy.grantee(identity, Proof::Token(groups), own, expires)
+        policy.grantee(identity, IdentityProof::Token(groups), own, expires)
     }
 
-    /// The claims of a token that the issuer has signed, for this server.
+    /// Returns the claims of a token that the issuer has signed for this server.
     fn checked_claims(
         &self,
         keys: &KeySet,
         token: &[u8],
     ) -> Result<Map<String, Value>, AuthFailure> {
         let header = decode_header(token).map_err(|_| BAD_FORM)?;
-        // What must be understood is not: RFC 7515 has such a token refused.
+        // This server understands no critical extension; RFC 7515 requires it to refuse such a token.
         if header.crit.is_some() {
             return Err(AuthFailure::InvalidToken("the token has critical extensions"));
         }
@@ -77,14 +77,14 @@ impl JwtRules {
         })?;
         let decoded = decode(token, &key.key, &self.validation(algorithm));
         let claims: Map<String, Value> = decoded.map_err(|error| failure_of(error.kind()))?.claims;
-        // RFC 7519 has one issuer of a token; the library takes a list that has it.
+        // RFC 7519 allows one issuer per token; the library accepts a list that contains it.
         match claims.get("iss") {
             Some(Value::String(_)) => Ok(claims),
             _ => Err(AuthFailure::InvalidToken("the token has an 'iss' that is no text")),
         }
     }
 
-    /// All but the times, which are compared with a clock that is passed in.
+    /// Checks everything except the times. They are compared with a clock that is passed in.
     fn validation(&self, algorithm: SigningAlgorithm) -> Validation {
         let mut validation = Validation::new(algorithm.library());
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
@@ -95,7 +95,7 @@ impl JwtRules {
         validation
     }
 
-    /// The second from which the token holds no more.
+    /// Checks the times. Returns the second from which the token is no longer valid.
     fn check_times(&self, claims: &Map<String, Value>, now: u64) -> Result<u64, AuthFailure> {
         let second = |name: &str| match claims.get(name) {
             None => Ok(None),
@@ -114,7 +114,7 @@ impl JwtRules {
         Ok(expires)
     }
 
-    /// What the claim of roles lists: a list, or words with spaces between.
+    /// Returns the names in the claim of roles: a list, or words separated by spaces.
     fn groups(&self, claims: &Map<String, Value>) -> Vec<String> {
         let value = self.roles_claim.as_ref().and_then(|name| claims.get(name));
         let all: Vec<&str> = match value {
@@ -126,7 +126,7 @@ impl JwtRules {
         names.map(str::to_owned).collect()
     }
 
-    /// The roles that the token names itself.
+    /// Returns the roles that the token itself names.
     fn own_grant(&self, groups: &[String]) -> Option<Grant> {
         let roles = groups.iter().filter_map(|name| Role::named(name)).collect();
         let grant = Grant { roles, models: self.models.clone() };
@@ -138,7 +138,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control)
 }
 
-/// Seconds, which may have a fraction.
+/// Reads seconds, which may have a fraction.
 fn second_of(value: &Value) -> Option<u64> {
     let fraction = || value.as_f64().filter(|n| n.is_finite() && *n >= 0.0).map(|n| n as u64);
     value.as_u64().or_else(fraction)

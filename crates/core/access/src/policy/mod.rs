@@ -1,4 +1,4 @@
-//! A policy: who is known, and what each may do. Checked: one that was read is whole.
+//! A policy: the known clients, and what each may do. A policy that was read is complete and checked.
 
 mod read;
 mod table;
@@ -13,44 +13,44 @@ pub use self::{read::MAX_POLICY, table::PolicyError};
 use crate::{
     action::Action,
     digest::Digest,
-    grantee::{Grant, Grantee, Proof},
+    grantee::{Grant, Grantee, IdentityProof},
     jwt::JwtRules,
     pattern::Pattern,
     role::Role,
 };
 
-/// Who may use the server, and how.
+/// The clients that may use the server, and their rights.
 #[derive(Debug, Default)]
 pub struct Policy {
     keys: HashMap<Digest, Arc<Grantee>>,
     certificates: Vec<CertificateRule>,
     jwt: Option<JwtRules>,
-    grants: Vec<(Whose, Grant)>,
-    /// `None`: the policy does not say, and health is.
+    grants: Vec<(GrantTarget, Grant)>,
+    /// `None`: the policy does not list open routes, and only health is open.
     open: Option<Vec<OpenRoute>>,
-    /// Whom every client counts as, where nobody has to say who it is.
+    /// The grantee for every client, when the server asks for no proof.
     pub(crate) anybody: Option<Arc<Grantee>>,
 }
 
-/// What a certificate whose subject matches is worth.
+/// The identity and grants of certificates with a matching subject.
 #[derive(Debug)]
 struct CertificateRule {
     subject: Pattern,
-    /// `None`: the subject.
+    /// The name of the identity; `None` for the subject.
     name: Option<Box<str>>,
     grants: Vec<Grant>,
 }
 
-/// To whom a grant is given.
+/// The receivers of a grant.
 #[derive(Debug)]
-enum Whose {
-    /// Those whose names match.
+enum GrantTarget {
+    /// Identities whose names match.
     Identity(Pattern),
-    /// Those whose tokens name such a group.
+    /// Clients whose tokens name a matching group.
     Group(Pattern),
 }
 
-/// What anybody may ask for.
+/// A route that can be open to anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpenRoute {
     Health,
@@ -60,14 +60,14 @@ enum OpenRoute {
 }
 
 galatea_types::names! {
-    /// As it is written in a policy.
+    /// The name in a policy.
     OpenRoute::name {
         Health = "health", ModelReady = "model-ready", Metrics = "metrics", ServerMetadata = "server-metadata",
     }
 }
 
 impl Policy {
-    /// Without a file: nobody has to say who it is, and anybody has these roles for all models, and no others.
+    /// Makes the policy without a file: clients need no proof, and all have these roles for all models, and no others.
     pub fn for_anybody(roles: &[Role]) -> Self {
         let grant = Grant {
             roles: roles.iter().copied().collect(),
@@ -76,7 +76,7 @@ impl Policy {
         Self { anybody: Some(Arc::new(Grantee::anybody(grant))), ..Self::default() }
     }
 
-    /// Whether anybody may do this.
+    /// Returns whether anybody may do this action.
     pub(crate) fn is_open(&self, action: &Action<'_>) -> bool {
         let route = match action {
             Action::Live => OpenRoute::Health,
@@ -88,45 +88,45 @@ impl Policy {
         self.open.as_deref().unwrap_or(&[OpenRoute::Health]).contains(&route)
     }
 
-    /// The owner of a key.
+    /// Returns the owner of a key.
     pub(crate) fn owner_of(&self, key: &Digest) -> Option<&Arc<Grantee>> {
         self.keys.get(key)
     }
 
-    /// What is said of tokens, if they are taken.
+    /// Returns the rules for tokens, if tokens are accepted.
     pub fn jwt(&self) -> Option<&JwtRules> {
         self.jwt.as_ref()
     }
 
-    /// Whom a certificate of this subject proves.
+    /// Returns the client that a certificate with this subject proves.
     pub(crate) fn of_certificate(&self, subject: &str) -> Option<Grantee> {
         let rule = self.certificates.iter().find(|rule| rule.subject.matches_subject(subject))?;
         let identity = Identity::new("certificates", rule.name.as_deref().unwrap_or(subject));
-        let proof = Proof::Certificate(subject.into());
+        let proof = IdentityProof::Certificate(subject.into());
         Some(self.grantee(identity, proof, rule.grants.clone(), None))
     }
 
-    /// Somebody who has proved to be `identity`, with what the proof itself grants and what the policy does.
+    /// Makes the grantee of `identity`. It has the grants of the proof itself and those of the policy.
     pub(crate) fn grantee(
         &self,
         identity: Identity,
-        proof: Proof,
+        proof: IdentityProof,
         mut own: Vec<Grant>,
         expires: Option<u64>,
     ) -> Grantee {
         let groups: &[String] = match &proof {
-            Proof::Token(groups) => groups,
-            Proof::Key(_) | Proof::Certificate(_) | Proof::None => &[],
+            IdentityProof::Token(groups) => groups,
+            IdentityProof::Key(_) | IdentityProof::Certificate(_) | IdentityProof::None => &[],
         };
-        let is_given = |whose: &Whose| match whose {
-            Whose::Identity(pattern) => pattern.matches(identity.name()),
-            Whose::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
+        let is_given = |whose: &GrantTarget| match whose {
+            GrantTarget::Identity(pattern) => pattern.matches(identity.name()),
+            GrantTarget::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
         };
         own.extend(self.grants.iter().filter(|(to, _)| is_given(to)).map(|(_, g)| g.clone()));
         Grantee::new(identity, proof, own, expires)
     }
 
-    /// How much it has, for a line in the log.
+    /// Returns the counts of its parts, for a log line.
     pub fn summary(&self) -> String {
         let (keys, certificates, grants) =
             (self.keys.len(), self.certificates.len(), self.grants.len());
@@ -134,7 +134,7 @@ impl Policy {
         format!("{keys} API keys, {certificates} certificates, {tokens}, {grants} grants")
     }
 
-    /// What an operator should know of: nobody would be let in, or anybody.
+    /// Returns warnings for the operator: the policy lets nobody in.
     pub fn warnings(&self) -> Vec<String> {
         let is_closed = self.anybody.is_none()
             && self.keys.is_empty()

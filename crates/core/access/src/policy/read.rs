@@ -1,4 +1,4 @@
-//! From the text of a policy to a policy.
+//! Reads the text of a policy.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use toml::{
 };
 
 use super::{
-    CertificateRule, OpenRoute, Policy, PolicyError, Whose,
+    CertificateRule, GrantTarget, OpenRoute, Policy, PolicyError,
     table::{Fields, Result, Source, shown},
 };
 use crate::{
     digest::Digest,
-    grantee::{Grant, Proof},
+    grantee::{Grant, IdentityProof},
     jwt::{JwtRules, KeySource, SigningAlgorithm},
     pattern::Pattern,
     role::{Role, RoleSet},
@@ -22,18 +22,18 @@ use crate::{
 
 /// Longest policy, in bytes.
 pub const MAX_POLICY: usize = 4 << 20;
-/// Longest name of an identity.
+/// Longest name of an identity, in bytes.
 const MAX_NAME: usize = 256;
-/// Most that clocks may differ.
+/// Largest allowed difference between clocks, in seconds.
 const MAX_LEEWAY: u64 = 600;
-/// How often the keys of an issuer are fetched: at most a day apart.
+/// Longest time between two fetches of an issuer's keys: a day, in seconds.
 const MAX_REFRESH: u64 = 86_400;
 
 const ROLES: &str = r#"["infer", "read"]"#;
 const MODELS: &str = r#"["resnet*"]"#;
 
 impl Policy {
-    /// Reads the text of a file that is called `file`. The first mistake is the error.
+    /// Reads the text of the file `file`. The first mistake is the error.
     pub fn parse(file: &str, text: &str) -> std::result::Result<Self, PolicyError> {
         let source = Source { file, text };
         if text.len() > MAX_POLICY {
@@ -98,7 +98,7 @@ fn tables<'s>(source: Source<'_>, root: &'s DeTable<'s>, name: &str) -> Result<V
     })
 }
 
-/// What a list of names means. `wrong`: the text about a name out of it that is none of `known`, and what to do.
+/// Returns the values that a list names. `wrong` returns text and advice for a name that is none of `known`.
 fn named<T: Copy, const N: usize>(
     fields: &Fields<'_>,
     (field, example): (&str, &str),
@@ -124,7 +124,7 @@ fn open_routes(fields: &Fields<'_>) -> Result<Option<Vec<OpenRoute>>> {
     named(fields, ("routes", r#"["health"]"#), OpenRoute::ALL, OpenRoute::name, wrong)
 }
 
-/// What to write instead of a name that is none of `known`, which `list` introduces.
+/// Returns advice for a name that is none of `known`; `list` introduces the known names.
 fn advice<const N: usize>(name: &str, known: [&str; N], list: &str) -> String {
     match nearest(name, known)[..] {
         [one, ..] => format!("did you mean \"{one}\"?"),
@@ -132,7 +132,7 @@ fn advice<const N: usize>(name: &str, known: [&str; N], list: &str) -> String {
     }
 }
 
-/// What is written as `roles` and `models`; `None` without roles.
+/// Reads `roles` and `models`; `None` without roles.
 fn grant(fields: &Fields<'_>) -> Result<Option<Grant>> {
     let models = models(fields)?;
     let wrong = |name: &str| {
@@ -166,11 +166,11 @@ fn models(fields: &Fields<'_>) -> Result<Option<Arc<[Pattern]>>> {
     Ok(Some(names.iter().map(|name| Pattern::new(name.value)).collect()))
 }
 
-fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(Whose, Grant)> {
+fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(GrantTarget, Grant)> {
     let identity = fields.text("identity", r#""ci-*""#)?;
     let group = fields.text("group", r#""ml-team""#)?;
     let whose = match (identity, group) {
-        (Some(name), None) => Whose::Identity(Pattern::new(name.value)),
+        (Some(name), None) => GrantTarget::Identity(Pattern::new(name.value)),
         (None, Some(name)) => {
             let claim = policy.jwt.as_ref().and_then(|jwt| jwt.roles_claim.as_ref());
             if claim.is_none() {
@@ -178,7 +178,7 @@ fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(Whose, Grant)> {
                 let advice = r#"say in [jwt] which claim does: roles_claim = "groups""#;
                 return Err(fields.wrong("group", text, advice));
             }
-            Whose::Group(Pattern::new(name.value))
+            GrantTarget::Group(Pattern::new(name.value))
         }
         _ => {
             let text = "[[grants]] needs one of 'identity' and 'group'";
@@ -209,7 +209,7 @@ fn certificate(fields: &Fields<'_>) -> Result<CertificateRule> {
     })
 }
 
-/// It is logged, and told to whoever has it.
+/// Checks a name, which is logged and sent to its owner.
 fn check_name(fields: &Fields<'_>, name: &str) -> Result<()> {
     if name.len() <= MAX_NAME && !name.chars().any(char::is_control) {
         return Ok(());
@@ -227,7 +227,7 @@ fn read_key(policy: &mut Policy, fields: &Fields<'_>) -> Result<()> {
         let advice = "put there what `galatea auth key` prints, never the key itself";
         fields.wrong("sha256", text, advice)
     })?;
-    // Two keys of one name are one client's: the old and the new one while it changes them.
+    // Two keys of one name belong to one client: the old and the new key during a change.
     if policy.keys.contains_key(&digest) {
         let text = format!("the key of '{name}' is there already");
         return Err(fields.wrong("sha256", text, "remove one of the two"));
@@ -235,7 +235,7 @@ fn read_key(policy: &mut Policy, fields: &Fields<'_>) -> Result<()> {
     let own = grant(fields)?.into_iter().collect();
     let grantee = policy.grantee(
         Identity::new("keys", name),
-        Proof::Key(digest),
+        IdentityProof::Key(digest),
         own,
         fields.second("expires")?,
     );

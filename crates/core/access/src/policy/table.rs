@@ -1,4 +1,4 @@
-//! Tables of a policy as they are written: fields with their places, none that is not known.
+//! Tables of a policy as written: fields with their places. Unknown fields are refused.
 
 use std::ops::Range;
 
@@ -13,24 +13,24 @@ use toml_datetime::{Datetime, Offset};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {text}; {advice}")]
 pub struct PolicyError {
-    /// The file, as it was named.
+    /// The file, as the caller named it.
     pub file: String,
     /// Its line, from 1.
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub text: String,
-    /// What to do.
+    /// The advice.
     pub advice: String,
 }
 
 pub(super) type Result<T> = std::result::Result<T, PolicyError>;
 
-/// Longest text of a field that is repeated in an error: it may be a secret in the wrong place.
+/// Longest text of a field that an error repeats: it may be a secret in the wrong place.
 const MAX_SHOWN: usize = 40;
 
-/// The text that is read, and what its file is called.
+/// The text that is read, and the name of its file.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'s> {
     pub file: &'s str,
@@ -38,7 +38,7 @@ pub(super) struct Source<'s> {
 }
 
 impl Source<'_> {
-    /// The mistake at the bytes `span` of the text.
+    /// Makes the error for the bytes `span` of the text.
     pub fn error(
         &self,
         span: Range<usize>,
@@ -58,23 +58,23 @@ impl Source<'_> {
     }
 }
 
-/// A value and where it stands.
-pub(super) struct Placed<'s> {
+/// A value and its place.
+pub(super) struct PlacedValue<'s> {
     pub value: &'s str,
     pub span: Range<usize>,
 }
 
-/// One table.
+/// A table.
 pub(super) struct Fields<'s> {
     source: Source<'s>,
-    /// As it is written: `[[keys]]`.
+    /// The name as written: `[[keys]]`.
     name: &'static str,
     table: &'s DeTable<'s>,
     span: Range<usize>,
 }
 
 impl<'s> Fields<'s> {
-    /// Fails at a field that is not one of `known`.
+    /// Reads a table. Fails at a field that is not one of `known`.
     pub fn of(
         source: Source<'s>,
         name: &'static str,
@@ -104,7 +104,7 @@ impl<'s> Fields<'s> {
         self.table.get(field)
     }
 
-    /// A mistake of this field, which need not be there.
+    /// Makes an error about this field, which may be missing.
     pub fn wrong(
         &self,
         field: &str,
@@ -115,10 +115,10 @@ impl<'s> Fields<'s> {
         self.source.error(span, text, advice)
     }
 
-    /// A mistake of a value.
+    /// Makes an error about a value.
     pub fn wrong_value(
         &self,
-        value: &Placed<'_>,
+        value: &PlacedValue<'_>,
         text: impl Into<String>,
         advice: impl Into<String>,
     ) -> PolicyError {
@@ -130,29 +130,31 @@ impl<'s> Fields<'s> {
         self.wrong(field, text, format!("write {field} = {example}"))
     }
 
-    pub fn text(&self, field: &str, example: &str) -> Result<Option<Placed<'s>>> {
+    pub fn text(&self, field: &str, example: &str) -> Result<Option<PlacedValue<'s>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         match value.get_ref().as_str() {
-            Some(text) if !text.is_empty() => Ok(Some(Placed { value: text, span: value.span() })),
+            Some(text) if !text.is_empty() => {
+                Ok(Some(PlacedValue { value: text, span: value.span() }))
+            }
             _ => Err(self.kind(field, "a text that is not empty", example)),
         }
     }
 
-    pub fn needed_text(&self, field: &str, example: &str) -> Result<Placed<'s>> {
+    pub fn needed_text(&self, field: &str, example: &str) -> Result<PlacedValue<'s>> {
         self.text(field, example)?.ok_or_else(|| {
             let text = format!("{} has no '{field}'", self.name);
             self.source.error(self.span(), text, format!("add {field} = {example}"))
         })
     }
 
-    /// A list of texts, or one text.
-    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<Placed<'s>>>> {
+    /// Reads a list of texts, or one text.
+    pub fn texts(&self, field: &str, example: &str) -> Result<Option<Vec<PlacedValue<'s>>>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let wrong = || self.kind(field, "a list of texts", example);
         if let DeValue::Array(list) = value.get_ref() {
             let texts = list.iter().map(|one| {
                 let text = one.get_ref().as_str().filter(|text| !text.is_empty());
-                Ok(Placed { value: text.ok_or_else(wrong)?, span: one.span() })
+                Ok(PlacedValue { value: text.ok_or_else(wrong)?, span: one.span() })
             });
             return texts.collect::<Result<_>>().map(Some);
         }
@@ -169,7 +171,7 @@ impl<'s> Fields<'s> {
             .ok_or_else(|| self.kind(field, &wanted, &default.to_string()))
     }
 
-    /// The second since 1970 that a date, or a time with its offset, means.
+    /// Reads a date, or a time with its offset, as seconds since 1970.
     pub fn second(&self, field: &str) -> Result<Option<u64>> {
         let Some(value) = self.get(field) else { return Ok(None) };
         let second = value.get_ref().as_datetime().and_then(second_of);
@@ -179,12 +181,12 @@ impl<'s> Fields<'s> {
     }
 }
 
-/// The beginning of what somebody wrote.
+/// Returns the beginning of a text from the file.
 pub(super) fn shown(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MAX_SHOWN)).unwrap_or_default()
 }
 
-/// A date alone is its beginning in UTC.
+/// Returns the second since 1970. A date alone means its beginning in UTC.
 fn second_of(at: &Datetime) -> Option<u64> {
     let date = at.date?;
     let (seconds, offset) = match (at.time, at.offset) {
@@ -203,7 +205,7 @@ fn second_of(at: &Datetime) -> Option<u64> {
     u64::try_from(days * 86_400 + seconds - offset).ok()
 }
 
-/// Years are counted from March, so that a leap day is their last.
+/// Counts years from March, so that a leap day is the last day of its year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

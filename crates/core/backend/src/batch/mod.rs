@@ -11,29 +11,29 @@ use crate::{
     response_sender::{Execution, Row},
 };
 
-/// What became of one request of a batch.
+/// The outcome of one request of a batch.
 #[derive(Debug)]
 pub enum Outcome {
     /// The backend has not answered it.
     Unanswered,
-    /// Its one response.
+    /// Its single response.
     Answered(Result<InferResponse>),
-    /// It is to be executed again, as the next step of its sequence.
+    /// It must be executed again, as the next step of its sequence.
     ExecutedAgain,
 }
 
-/// Requests executed together, and the place for their answers.
+/// Requests executed together, with their responses.
 ///
-/// Answers are kept here until `execute` returns: the statistics are counted first, then all are sent.
+/// Responses are kept here until `execute` returns. Then the statistics are counted, and only then all are sent.
 pub struct Batch {
-    /// What its requests have in common.
+    /// The data that its requests share.
     execution: Execution,
-    /// `None` where a request was taken.
+    /// `None` for a request that was taken.
     entries: Vec<Option<Entry>>,
-    taken: Taken,
+    taken: BatchExit,
     items_again: u64,
     number: usize,
-    /// The instants that are those of all its requests.
+    /// The instants that all its requests share.
     times: Timeline,
 }
 
@@ -42,19 +42,19 @@ struct Entry {
     outcome: Outcome,
 }
 
-/// What left a batch.
+/// The requests that were taken out of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Number of requests.
+pub struct BatchExit {
+    /// The number of requests.
     pub requests: usize,
-    /// Sum of their batch sizes.
+    /// The sum of their batch sizes.
     pub items: u64,
-    /// The execution failed as a whole: they count as no inferences.
+    /// True if the execution failed as a whole, so that they do not count as inferences.
     pub has_failed: bool,
 }
 
 impl Batch {
-    /// A batch whose execution begins now, by the system's clock.
+    /// Creates a batch whose execution begins now, by the system's clock.
     pub fn new(
         model_name: Arc<str>,
         model_version: i64,
@@ -63,7 +63,7 @@ impl Batch {
         Self::by_clock(&Clock::system(), model_name, model_version, requests)
     }
 
-    /// A batch whose execution begins now, all of whose instants this clock tells.
+    /// Creates a batch whose execution begins now; all its instants are read from this clock.
     pub fn by_clock(
         clock: &Clock,
         model_name: Arc<str>,
@@ -73,7 +73,7 @@ impl Batch {
         let now = clock.now();
         let entry = |pending| Some(Entry { pending, outcome: Outcome::Unanswered });
         let requests = requests.into_iter();
-        // Not collected, which may be in place and give the rest of the memory back: that costs more than new memory.
+        // Not collected: that may happen in place and shrink the allocation, which costs more than new memory.
         let mut entries = Vec::with_capacity(requests.len());
         entries.extend(requests.map(entry));
         Self {
@@ -84,66 +84,66 @@ impl Batch {
                 clock: clock.clone(),
             },
             entries,
-            taken: Taken::default(),
+            taken: BatchExit::default(),
             items_again: 0,
             number: 0,
             times: Timeline { compute_start: Some(now), ..Timeline::new(now) },
         }
     }
 
-    /// Sets who is notified of the ends of taken requests.
+    /// Sets the observer that is notified of the ends of taken requests.
     pub fn observe(&mut self, observer: Arc<dyn RequestObserver>) {
         self.execution.observer = Some(observer);
     }
 
-    /// The same batch with a number, by which its sender identifies it later.
+    /// Sets the number by which the sender of the batch identifies it later.
     pub fn numbered(mut self, number: usize) -> Self {
         self.number = number;
         self
     }
 
-    /// See [`Batch::numbered`]; 0 without.
+    /// Returns the number set by [`Batch::numbered`], else 0.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Number of requests, taken ones included: they are indexed from 0.
+    /// Returns the number of requests, including taken ones. They are indexed from 0.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it was made without requests.
+    /// Returns true if it was created without requests.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The requests that were not taken.
+    /// Returns the requests that were not taken.
     pub fn requests(&self) -> impl Iterator<Item = &PreparedRequest> {
         self.entries.iter().flatten().map(|entry| &entry.pending.request)
     }
 
-    /// The requests that were not taken, with all that belongs to them.
+    /// Returns the requests that were not taken, with their context, responder and states.
     pub fn pending(&self) -> impl Iterator<Item = &PendingRequest> {
         self.entries.iter().flatten().map(|entry| &entry.pending)
     }
 
-    /// The request at `index`; `None` when it was taken.
+    /// Returns the request at `index`; `None` if it was taken.
     pub fn request(&self, index: usize) -> Option<&PreparedRequest> {
         Some(&self.entry(index)?.pending.request)
     }
 
-    /// The request at `index` with all that belongs to it; `None` when it was taken.
+    /// Returns the request at `index` with its context, responder and states; `None` if it was taken.
     pub fn pending_at(&self, index: usize) -> Option<&PendingRequest> {
         Some(&self.entry(index)?.pending)
     }
 
-    /// The same, to set states of its sequence.
+    /// Returns the request at `index` for a change of its sequence's states; `None` if it was taken.
     pub fn pending_at_mut(&mut self, index: usize) -> Option<&mut PendingRequest> {
         Some(&mut self.entries.get_mut(index)?.as_mut()?.pending)
     }
 
-    /// Takes the states of the sequence that the request at `index` belongs to, as the execution left them. A request that
-    /// was taken has taken them along: its observer gets them with its end.
+    /// Takes the states that the execution left for the sequence of the request at `index`. A taken request has
+    /// taken its states along: its observer gets them when it ends.
     pub fn take_states(&mut self, index: usize) -> SequenceStates {
         let entry = self.entries.get_mut(index).and_then(Option::as_mut);
         entry.map(|entry| std::mem::take(&mut entry.pending.states)).unwrap_or_default()
@@ -154,18 +154,18 @@ impl Batch {
         self.times.input_done = Some(self.execution.clock.now());
     }
 
-    /// Marks the end of the computation and the start of handing out outputs, for all requests.
+    /// Marks the end of the computation and the start of returning outputs, for all requests.
     pub fn mark_output_started(&mut self) {
         self.times.output_start = Some(self.execution.clock.now());
     }
 
-    /// Sets the answer of one request. The last call counts.
+    /// Sets the response of one request. The last call counts.
     pub fn respond(&mut self, index: usize, result: Result<Vec<Tensor>>) {
         self.respond_with(index, result.map(|outputs| (outputs, Vec::new())));
     }
 
-    /// [`Batch::respond`] with response parameters. Outputs that are states of a sequence are kept for its next execution, and
-    /// clients get those that are outputs for them as well.
+    /// Does [`Batch::respond`] with response parameters. Outputs that are states of a sequence are kept for its next execution.
+    /// Clients get those of them that are also outputs for clients.
     pub fn respond_with(&mut self, index: usize, result: Result<(Vec<Tensor>, Parameters)>) {
         let is_of_batch = self.entries.len() > 1;
         let Some(Some(Entry { pending, outcome })) = self.entries.get_mut(index) else { return };
@@ -180,15 +180,15 @@ impl Batch {
         }));
     }
 
-    /// The request at `index` is to be executed again with the next batch: its sequence goes on. It has no answer yet, or
-    /// those that it was sent since it was taken.
+    /// Marks the request at `index` to be executed again in the next batch, because its sequence continues. It has no response
+    /// yet, or those that were sent since it was taken.
     pub fn execute_again(&mut self, index: usize) {
         if let Some(Some(entry)) = self.entries.get_mut(index) {
             entry.outcome = Outcome::ExecutedAgain;
         }
     }
 
-    /// [`Batch::execute_again`] of a request that was taken, with its responder: it is back in its place.
+    /// Puts a taken request back in its place, with its responder, and does [`Batch::execute_again`].
     pub fn put_back(&mut self, index: usize, taken: TakenRequest) {
         let Some(entry @ None) = self.entries.get_mut(index) else { return };
         let items = u64::from(taken.request.batch_size().max(1));
@@ -198,12 +198,12 @@ impl Batch {
         *entry = Some(Entry { pending, outcome: Outcome::ExecutedAgain });
     }
 
-    /// Items of the requests that [`Batch::take_executed_again`] has taken out.
+    /// Returns the number of items of the requests that [`Batch::take_executed_again`] has taken out.
     pub fn items_executed_again(&self) -> u64 {
         self.items_again
     }
 
-    /// Takes out the requests that are to be executed again, each with its index.
+    /// Takes out the requests that must be executed again, each with its index.
     pub fn take_executed_again(&mut self) -> Vec<(usize, PendingRequest)> {
         let is_due = |entry: &Option<Entry>| {
             entry.as_ref().is_some_and(|entry| matches!(entry.outcome, Outcome::ExecutedAgain))
@@ -216,7 +216,7 @@ impl Batch {
         again
     }
 
-    /// Gives every request without an answer this error.
+    /// Answers every request that has no response with this error.
     pub fn fail_all(&mut self, error: &Error) {
         for entry in self.entries.iter_mut().flatten() {
             if matches!(entry.outcome, Outcome::Unanswered) {
@@ -225,8 +225,8 @@ impl Batch {
         }
     }
 
-    /// Takes one request out of the batch, to be answered on its own: see
-    /// [`ModelInstance::execute`](crate::ModelInstance::execute) for who may. `None` when it was taken before.
+    /// Takes one request out of the batch, to answer it on its own. [`ModelInstance::execute`](crate::ModelInstance::execute)
+    /// says which models may do this. Returns `None` if it was taken before.
     pub fn take(&mut self, index: usize) -> Option<TakenRequest> {
         let entry = self.entries.get_mut(index)?.take()?;
         let PendingRequest { request, is_filler, .. } = &entry.pending;
@@ -238,23 +238,22 @@ impl Batch {
         Some(TakenRequest::new(entry.pending, row, &self.execution, &self.times))
     }
 
-    /// The execution failed, which those that were taken are told by who answers them.
+    /// Marks the execution as failed. Taken requests get the error from the code that answers them.
     pub fn fail_taken(&mut self) {
         self.taken.has_failed = true;
     }
 
-    /// The requests that were taken so far.
-    pub fn taken(&self) -> Taken {
+    /// Returns the requests taken so far.
+    pub fn taken(&self) -> BatchExit {
         self.taken
     }
 
-    /// The instants that are those of all its requests. Its receipt is its start.
+    /// Returns the instants that all its requests share. The time of receipt is the start of the execution.
     pub fn execution(&self) -> &Timeline {
         &self.times
     }
 
-    /// The execution ended at `end`: from then on the timeline of each request that was not taken
-    /// is complete.
+    /// Ends the execution at `end`. The timeline of each request that was not taken is complete from then on.
     pub fn end_at(&mut self, end: Instant) {
         self.times.end = Some(end);
         for entry in self.entries.iter_mut().flatten() {
@@ -262,17 +261,17 @@ impl Batch {
         }
     }
 
-    /// Takes the batch apart: each request that was not taken, with what became of it.
+    /// Takes the batch apart into the requests that were not taken, each with its outcome.
     pub fn into_outcomes(self) -> impl Iterator<Item = (PendingRequest, Outcome)> {
         self.entries.into_iter().flatten().map(|entry| (entry.pending, entry.outcome))
     }
 
-    /// What became so far of the requests that were not taken.
+    /// Returns the outcomes so far of the requests that were not taken.
     pub fn outcomes(&self) -> impl Iterator<Item = (&PendingRequest, &Outcome)> {
         self.entries.iter().flatten().map(|entry| (&entry.pending, &entry.outcome))
     }
 
-    /// The requests that were not taken, to be changed by the creator of the batch.
+    /// Returns the requests that were not taken, for changes by the creator of the batch.
     pub fn pending_mut(&mut self) -> impl Iterator<Item = &mut PendingRequest> {
         self.entries.iter_mut().flatten().map(|entry| &mut entry.pending)
     }

@@ -70,7 +70,7 @@ fn a_taken_request_outlives_its_batch_and_is_released_apart_from_its_answer() {
     assert!(batch.take(1).is_none() && batch.take(9).is_none() && batch.request(1).is_none());
     assert_eq!(
         (batch.taken(), batch.len()),
-        (Taken { requests: 1, items: 2, has_failed: false }, 3)
+        (BatchExit { requests: 1, items: 2, has_failed: false }, 3)
     );
     batch.mark_output_started();
     batch.respond(1, Ok(Vec::new()));
@@ -293,7 +293,7 @@ fn requests_are_executed_again_with_their_caller() {
     taken.responder.send(Ok((vec![state("y", 1)], Vec::new())));
     batch.put_back(0, taken);
     batch.execute_again(1);
-    assert_eq!(batch.taken(), Taken::default());
+    assert_eq!(batch.taken(), BatchExit::default());
     let again = batch.take_executed_again();
     assert_eq!(again.iter().map(|(i, p)| (*i, p.responses)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
     assert_eq!(batch.into_outcomes().count(), 0);

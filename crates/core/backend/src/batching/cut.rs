@@ -1,20 +1,20 @@
-//! Cutting the elements of a tensor into parts, one behind the other, without a copy.
+//! Cuts the elements of a tensor into consecutive parts without a copy.
 
 use galatea_types::{Buffer, DataType, byte_strings};
 
-/// What has been cut off so far.
-pub(super) struct Cut<'a> {
+/// The position up to which a tensor has been cut.
+pub(super) struct CutPosition<'a> {
     data_type: DataType,
     data: &'a Buffer,
     start: usize,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> CutPosition<'a> {
     pub fn of(data_type: DataType, data: &'a Buffer) -> Self {
         Self { data_type, data, start: 0 }
     }
 
-    /// The next `count` elements; `None` where there are not as many.
+    /// Returns the next `count` elements; `None` if fewer are left.
     pub fn next(&mut self, count: usize) -> Option<Buffer> {
         let length = match self.data_type.byte_size() {
             Some(bytes) => count.checked_mul(bytes)?,

@@ -1,4 +1,4 @@
-//! The one loop over a batch: groups, inputs, the run, outputs, responses, times and errors.
+//! Executes a batch: groups, inputs, the run, outputs, responses, times and errors.
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_division_faults::DivisionFault;
@@ -6,50 +6,54 @@ use galatea_types::{DeviceAllocator, Error, Result};
 
 use super::{
     generated::generate,
-    join::{Joined, join, missing, tensors_of},
+    join::{JoinedInput, join, missing, tensors_of},
     model_output::ModelOutput,
     padding::PaddedGroup,
     split::{Division, SplitOutput, respond},
 };
 use crate::{Batch, ModelInstance};
 
-/// How a model runs a group of requests that are joined along the first dimension, in three stages: what each of
-/// them takes is counted apart.
+/// Runs a group of requests that are joined along the first dimension, in three stages, so that the time of each
+/// is counted separately.
 pub trait GroupRunner {
-    /// The inputs as the model's library takes them.
+    /// The inputs in the form of the model's library.
     type Inputs;
-    /// The outputs as the model's library gives them.
+    /// The outputs in the form of the model's library.
     type Outputs;
 
-    /// Of the model. Its `execution_inputs` and `model_outputs` are numbered from 0 in what follows.
+    /// Returns the configuration of the model. The methods below number its `execution_inputs` and `model_outputs` from 0.
     fn config(&self) -> &ModelConfig;
 
-    /// Whether the model declares this input without dimensions, where clients send `[1]`.
+    /// Returns true if the model declares this input without dimensions, for which clients send `[1]`.
     fn is_scalar(&self, input: usize) -> bool {
         let _ = input;
         false
     }
 
-    /// Returns what allocates memory of the device that the model takes its inputs in, where that is not the host's: see
-    /// [`LoadContext::devices`](crate::LoadContext::devices). Those with elements of a fixed size are joined there.
+    /// Returns the allocator of the device memory in which the model takes inputs, if it is not the host's: see
+    /// [`LoadContext::devices`](crate::LoadContext::devices). Inputs with elements of a fixed size are joined there.
     fn device(&self) -> Option<&dyn DeviceAllocator> {
         None
     }
 
-    /// Makes the inputs ready: one for each of `execution_inputs`, `None` for an optional one that no request
-    /// brought. `wanted`: the outputs that some request asks for. When this fails for several requests, each is run alone.
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, wanted: &[usize]) -> Result<Self::Inputs>;
+    /// Prepares the inputs: one for each of `execution_inputs`, `None` for an optional one that no request has.
+    /// `wanted` are the outputs that some request wants. If this fails for several requests, each is run alone.
+    fn prepare(
+        &self,
+        joined: Vec<Option<JoinedInput<'_>>>,
+        wanted: &[usize],
+    ) -> Result<Self::Inputs>;
 
-    /// Computes the same outputs.
+    /// Computes the `wanted` outputs.
     fn run(&self, inputs: Self::Inputs, wanted: &[usize]) -> Result<Self::Outputs>;
 
-    /// Whether a failure of [`GroupRunner::run`] is that of one request's data, so that those that ran with it are
-    /// to be run again, each alone. The default: one divided an integer in a way that has no result.
+    /// Returns true if a failure of [`GroupRunner::run`] is caused by the data of one request. The requests are then run again,
+    /// each alone. By default this is an integer division without a result.
     fn is_of_one_request(&self, error: &Error) -> bool {
         DivisionFault::is_cause_of(error)
     }
 
-    /// The wanted outputs, in the order of `wanted`.
+    /// Returns the wanted outputs, in the order of `wanted`.
     fn outputs(&self, outputs: Self::Outputs, wanted: &[usize]) -> Result<Vec<ModelOutput>>;
 }
 
@@ -59,7 +63,7 @@ impl<R: GroupRunner + Send> ModelInstance for R {
     }
 }
 
-/// Runs every request of the batch and answers it: all together where the model batches, else one by one.
+/// Runs every request of the batch and answers it: all together if the model batches, else one by one.
 pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
     let all: Vec<usize> = (0..batch.len()).filter(|&i| batch.request(i).is_some()).collect();
     match runner.config().has_batching() {
@@ -81,7 +85,7 @@ fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) 
                 Err(error) => fail(batch, group, &error),
             }
         }
-        // One that does not fit must not fail those beside it.
+        // A request that does not fit must not fail the others.
         Err(_) if group.len() > 1 => execute_each(runner, batch, group),
         Err(error) => fail(batch, group, &error),
     }
@@ -91,15 +95,15 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
 }
 
-/// The inputs, and what they are padded to.
-type Gathered<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
+/// The inputs, and the shapes that they are padded to.
+type GatheredInputs<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
 
 fn gather<'r, R: GroupRunner>(
     runner: &'r R,
     batch: &Batch,
     group: &[usize],
     wanted: &[usize],
-) -> Result<Gathered<'r, R>> {
+) -> Result<GatheredInputs<'r, R>> {
     let config = runner.config();
     let padded = PaddedGroup::of(config, batch, group)?;
     let mut joined = Vec::with_capacity(config.execution_inputs().len());
@@ -122,13 +126,13 @@ fn gather<'r, R: GroupRunner>(
     Ok((runner.prepare(joined, wanted)?, padded))
 }
 
-/// An input that no request brings.
+/// Makes an input that no request has.
 fn gather_generated(
     config: &ModelConfig,
     batch: &Batch,
     group: &[usize],
     target: &TensorSpec,
-) -> Result<Joined<'static>> {
+) -> Result<JoinedInput<'static>> {
     let none = || Error::internal(format!("nothing fills input '{}'", target.name));
     let batch_input = config.batch_input_for(&target.name).ok_or_else(none)?;
     let source = config.input(&batch_input.source).ok_or_else(none)?;
@@ -158,7 +162,7 @@ fn run<R: GroupRunner>(
     Ok(())
 }
 
-/// The outputs that some request of the group asks for, or its sequence needs.
+/// Returns the outputs that some request of the group wants, or that its sequence needs.
 fn wanted(config: &ModelConfig, batch: &Batch, group: &[usize]) -> Vec<usize> {
     let outputs = config.model_outputs().iter().enumerate();
     outputs
@@ -167,12 +171,12 @@ fn wanted(config: &ModelConfig, batch: &Batch, group: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Whether some request of the group asks for this output.
+/// Returns true if some request of the group wants this output.
 fn is_wanted(batch: &Batch, group: &[usize], output: &str) -> bool {
     group.iter().filter_map(|&i| batch.request(i)).any(|r| r.wants_output(output))
 }
 
-/// Batch size of each request of the group.
+/// Returns the batch size of each request of the group.
 fn sizes(batch: &Batch, group: &[usize]) -> Vec<u32> {
     group.iter().filter_map(|&i| Some(batch.request(i)?.batch_size())).collect()
 }
@@ -220,12 +224,16 @@ mod tests {
             self.device.as_ref().map(|device| device as &dyn DeviceAllocator)
         }
 
-        fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<ModelOutput> {
+        fn prepare(
+            &self,
+            joined: Vec<Option<JoinedInput<'_>>>,
+            _: &[usize],
+        ) -> Result<ModelOutput> {
             match joined.into_iter().flatten().next() {
-                Some(Joined { shape, content: Content::OnDevice(data), .. }) => {
+                Some(JoinedInput { shape, content: Content::OnDevice(data), .. }) => {
                     Ok(ModelOutput { shape, data })
                 }
-                Some(Joined { shape, content: Content::Elements(data), .. }) => {
+                Some(JoinedInput { shape, content: Content::Elements(data), .. }) => {
                     Ok(ModelOutput { shape, data: data.into() })
                 }
                 _ => Err(Error::internal("no input of a fixed size")),

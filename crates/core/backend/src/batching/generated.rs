@@ -1,16 +1,16 @@
-//! Inputs of the model that are made from the shapes of a batch's requests (`batch_input`): values are Triton's.
+//! Inputs of the model that are made from the shapes of a batch's requests (`batch_input`), with the values that Triton makes.
 
 use galatea_config::{BatchInput, BatchInputKind, TensorSpec};
 use galatea_types::{AlignedBlock, DataType, Error, Result, Shape, Tensor};
 
-use super::join::{Content, Joined};
+use super::join::{Content, JoinedInput};
 
-/// The tensor for each target of `batch_input`; `sources`: its source input of each request.
+/// Makes the tensor for each target of `batch_input`. `sources` is the source input of each request.
 pub(super) fn generate(
     batch_input: &BatchInput,
     target: &TensorSpec,
     sources: &[&Tensor],
-) -> Result<Joined<'static>> {
+) -> Result<JoinedInput<'static>> {
     use BatchInputKind as Kind;
 
     let too_large = || too_large(target);
@@ -24,7 +24,7 @@ pub(super) fn generate(
             (None, [0].into_iter().chain(ends).collect())
         }
         Kind::MaxElementCountAsShape => {
-            // Its shape is what it says.
+            // The shape carries the value.
             (None, vec![0; counts()?.into_iter().max().unwrap_or(0)])
         }
         Kind::ItemShape => {
@@ -39,7 +39,7 @@ pub(super) fn generate(
     let length = i64::try_from(values.len()).map_err(|_| too_large())?;
     let shape = dims.unwrap_or_else(|| Shape::from([length]));
     let data = written(batch_input.data_type, &values).ok_or_else(too_large)?;
-    Ok(Joined { shape, content: Content::Elements(data.into_bytes()), is_shared: false })
+    Ok(JoinedInput { shape, content: Content::Elements(data.into_bytes()), is_shared: false })
 }
 
 fn accumulated(counts: Vec<usize>) -> Option<Vec<usize>> {
@@ -51,7 +51,7 @@ fn accumulated(counts: Vec<usize>) -> Option<Vec<usize>> {
     counts.into_iter().map(add).collect()
 }
 
-/// The dimensions of each item, batch dimensions left out, as often as the request has items.
+/// Returns the dimensions of each item without the batch dimension, repeated for each item of a request.
 fn item_shapes(sources: &[&Tensor]) -> Option<Vec<usize>> {
     let mut values = Vec::new();
     for tensor in sources {
@@ -65,7 +65,7 @@ fn item_shapes(sources: &[&Tensor]) -> Option<Vec<usize>> {
     Some(values)
 }
 
-/// `None` where a number does not fit into INT32.
+/// Returns `None` if a number does not fit into INT32.
 fn written(data_type: DataType, values: &[usize]) -> Option<AlignedBlock> {
     let mut block = AlignedBlock::with_capacity(values.len().checked_mul(size_of::<i32>())?);
     for &value in values {

@@ -1,5 +1,5 @@
-//! From requests to the model's inputs: without a copy for a request alone, with one where several join. What lies in the
-//! memory of a device is copied to the host, unless the model takes it there.
+//! Joins the tensors of requests into inputs of the model: without a copy for a single request, with one copy for several.
+//! Data in the memory of a device is copied to the host, unless the model takes it there.
 
 use bytes::Bytes;
 use galatea_config::TensorSpec;
@@ -10,13 +10,13 @@ use galatea_types::{
 use super::reshape::to_model;
 use crate::Batch;
 
-/// A request that lacks an input it must have.
+/// Returns the error of a request that lacks a required input.
 pub fn missing(spec: &TensorSpec) -> Error {
     Error::internal(format!("a request of the batch lacks input '{}'", spec.name))
 }
 
-/// The input's tensor in each request of the group; empty for an optional one that none of them brought. An error
-/// where only some did.
+/// Returns the input's tensor of each request in the group; empty for an optional input that no request has. Fails if
+/// only some have it.
 pub(super) fn tensors_of<'b>(
     batch: &'b Batch,
     group: &[usize],
@@ -31,37 +31,37 @@ pub(super) fn tensors_of<'b>(
     }
 }
 
-/// An input as the model gets it.
+/// An input in the form that the model gets.
 #[derive(Debug, PartialEq)]
-pub struct Joined<'t> {
-    /// As the model sees it, batch dimension included.
+pub struct JoinedInput<'t> {
+    /// The shape for the model, including the batch dimension.
     pub shape: Shape,
-    /// As many elements as the shape says.
+    /// As many elements as the shape has.
     pub content: Content<'t>,
-    /// The elements are the request's own memory, which others may read: not to be written to.
+    /// True if the elements are the request's own memory. Others may read it, so it must not be changed.
     pub is_shared: bool,
 }
 
 /// The elements of an input.
 #[derive(Debug, PartialEq)]
 pub enum Content<'t> {
-    /// Of a fixed size, the first on a multiple of it: libraries read them through typed pointers.
+    /// Elements of a fixed size. The first is aligned to a multiple of it, because libraries read them through typed pointers.
     Elements(Bytes),
-    /// Of a fixed size, in the memory of the device that the model takes its inputs in: for those alone that name one.
+    /// Elements of a fixed size in the memory of the model's device; only for models that name a device.
     OnDevice(Buffer),
-    /// Of a BYTES tensor.
+    /// The elements of a BYTES tensor.
     Texts(Vec<&'t [u8]>),
 }
 
-/// Joins one tensor per request; dimensions after the first must be the same in all. `is_scalar`: the model
-/// declares a tensor without dimensions. `device`: where the model takes its inputs, if not in host memory.
+/// Joins one tensor per request; dimensions after the first must be equal. `is_scalar`: the model declares a tensor without
+/// dimensions. `device`: the device that the model takes inputs in, if not the host.
 pub(super) fn join<'t>(
     spec: &TensorSpec,
     is_scalar: bool,
     has_batching: bool,
     device: Option<&dyn DeviceAllocator>,
     tensors: &[&'t Tensor],
-) -> Result<Joined<'t>> {
+) -> Result<JoinedInput<'t>> {
     let shape = joined_shape(spec, is_scalar, has_batching, tensors)?;
     let (content, is_shared) = match (spec.data_type, device, tensors) {
         (DataType::Bytes, ..) => (Content::Texts(texts(spec, tensors)?), true),
@@ -75,10 +75,10 @@ pub(super) fn join<'t>(
         }
         (_, None, several) => (Content::Elements(concatenate(spec, several)?), false),
     };
-    Ok(Joined { shape, content, is_shared })
+    Ok(JoinedInput { shape, content, is_shared })
 }
 
-/// The one walk over the elements of a request: they were counted when it was checked, and are again here, so that
+/// Returns the texts of all requests. They were counted when the requests were checked, and are counted again here, so that
 /// a wrong number can never reach a library.
 pub(super) fn texts<'t>(spec: &TensorSpec, tensors: &[&'t Tensor]) -> Result<Vec<&'t [u8]>> {
     let mut texts = Vec::new();
@@ -102,7 +102,7 @@ fn aligned(spec: &TensorSpec, tensor: &Tensor) -> Result<(Bytes, bool)> {
     Ok((data, is_shared))
 }
 
-/// The elements in the memory of the device: where they lie of a request alone that has them there, else copied to one block.
+/// Returns the elements in the device's memory: in place for a single request that has them there, else copied to one block.
 fn on_device(
     spec: &TensorSpec,
     device: &dyn DeviceAllocator,
@@ -123,7 +123,7 @@ fn on_device(
     Ok((Buffer::Device(block.freeze()), false))
 }
 
-/// The elements of a fixed size, as many as the shape says, to be read by the host.
+/// Returns elements of a fixed size for the host, as many as the shape has.
 pub(super) fn elements<'t>(spec: &TensorSpec, tensor: &'t Tensor) -> Result<&'t [u8]> {
     check_size(spec, tensor)?;
     tensor.host()
@@ -184,7 +184,7 @@ fn joined_shape(
     Ok(to_model(spec, is_scalar, dims).with_leading(total))
 }
 
-/// The elements of all requests one behind the other, in one dimension.
+/// Returns the shape of all requests' elements, joined in one dimension.
 fn ragged_shape(spec: &TensorSpec, tensors: &[&Tensor]) -> Result<Shape> {
     let mut total = Some(0_i64);
     for tensor in tensors {

@@ -1,12 +1,12 @@
-//! What a model gives.
+//! Outputs of a model.
 
 use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{Buffer, Error, Shape};
 
-/// An output as the model gave it.
+/// An output in the form that the model returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelOutput {
-    /// Batch dimension included.
+    /// The shape, including the batch dimension.
     pub shape: Shape,
     /// The elements, in the form of [`Tensor::data`](galatea_types::Tensor::data).
     pub data: Buffer,

@@ -1,20 +1,20 @@
-//! `reshape` of a configuration: clients and model see different dimensions over the same elements.
+//! Applies `reshape` of a configuration: clients and the model see different dimensions of the same elements.
 
 use galatea_config::TensorSpec;
 use galatea_types::Shape;
 
-/// Dimensions (without the batch) as the model wants them, from those a client sent. `is_scalar`: the model
-/// declares a tensor without dimensions.
+/// Converts a client's dimensions (without the batch) to those of the model. `is_scalar`: the model declares a tensor without
+/// dimensions.
 pub fn to_model(spec: &TensorSpec, is_scalar: bool, dims: &[i64]) -> Shape {
     match &spec.reshape {
         Some(target) => carry(&spec.dims, dims, target),
-        // A model's scalar is configured, and sent, as [1].
+        // A scalar of the model is configured, and sent, as [1].
         None if is_scalar => Shape::scalar(),
         None => Shape::from(dims),
     }
 }
 
-/// Dimensions (without the batch) as clients expect them, from those the model gave.
+/// Converts the model's dimensions (without the batch) to those that clients expect.
 pub fn to_client(spec: &TensorSpec, dims: &[i64]) -> Shape {
     match &spec.reshape {
         Some(source) if source.admits(dims) => carry(source, dims, &spec.dims),
@@ -23,7 +23,7 @@ pub fn to_client(spec: &TensorSpec, dims: &[i64]) -> Shape {
     }
 }
 
-/// `target` with its open dimensions taken, in order, from where `pattern` has open ones in `actual`.
+/// Returns `target` with its open dimensions taken, in order, from the places of `actual` that are open in `pattern`.
 fn carry(pattern: &[i64], actual: &[i64], target: &[i64]) -> Shape {
     let mut open = pattern.iter().zip(actual).filter(|(p, _)| **p < 0).map(|(_, &a)| a);
     target.iter().map(|&t| if t < 0 { open.next().unwrap_or(t) } else { t }).collect()

@@ -1,40 +1,42 @@
-//! From the model's outputs to responses: each request gets a slice of the one buffer, nothing is copied.
+//! Splits the model's outputs into responses: each request gets a slice of the one buffer, without a copy.
 
 use std::sync::Arc;
 
 use galatea_config::{BatchOutput, BatchOutputKind, ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
-use super::{cut::Cut, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client};
+use super::{
+    cut::CutPosition, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client,
+};
 use crate::Batch;
 
 /// One output of a group of requests, split along the first dimension.
 pub(super) struct SplitOutput {
     name: Arc<str>,
     data_type: DataType,
-    /// The next execution of each request's sequence needs it, whatever its client asks for.
+    /// True if the next execution of each request's sequence needs it, even if no client wants it.
     is_state: bool,
     slices: Vec<(Shape, Buffer)>,
 }
 
-/// How outputs are divided among the requests of a group.
+/// The rules by which outputs are divided among the requests of a group.
 pub(super) struct Division<'a> {
     pub config: &'a ModelConfig,
     pub batch: &'a Batch,
     pub group: &'a [usize],
-    /// Items of each request.
+    /// The number of items of each request.
     pub sizes: Vec<u32>,
-    /// What the requests were padded to.
+    /// The shapes that the requests were padded to.
     pub padded: Option<&'a PaddedGroup<'a>>,
 }
 
 impl Division<'_> {
-    /// Splits an output as the model gave it: by the shapes of an input where the configuration says so, else along the
-    /// first dimension; without batching there is one request, and it gets all.
+    /// Splits an output of the model: by the shapes of an input if the configuration says so, else along the first dimension.
+    /// Without batching, the single request gets all of it.
     pub fn split(&self, spec: &TensorSpec, output: ModelOutput) -> Result<SplitOutput> {
         let config = self.config;
         let output = match &output.data {
-            // The host finds where texts end, and what was padding.
+            // Only the host can find the ends of texts, and the padding.
             Buffer::Device(_) if spec.data_type == DataType::Bytes || self.padded.is_some() => {
                 ModelOutput { data: output.data.to_host()?.into(), ..output }
             }
@@ -54,15 +56,15 @@ impl Division<'_> {
         Ok(SplitOutput { name, data_type, is_state, slices })
     }
 
-    /// Without what was padding.
+    /// Removes the padding.
     fn cut(&self, spec: &TensorSpec, slices: Vec<(Shape, Buffer)>) -> Result<Vec<(Shape, Buffer)>> {
         let Some(padded) = self.padded else { return Ok(slices) };
         let slices = slices.into_iter().enumerate();
         slices.map(|(position, slice)| padded.cut(spec, position, slice)).collect()
     }
 
-    /// Gives each request as many elements as its input has, where the configuration leaves a dimension of the output
-    /// open. What is left over is nobody's.
+    /// Gives each request as many elements as its input has, if the configuration leaves a dimension of the output open.
+    /// Remaining elements are dropped.
     fn scatter(
         &self,
         rule: &BatchOutput,
@@ -70,7 +72,7 @@ impl Division<'_> {
         output: &ModelOutput,
     ) -> Result<Vec<(Shape, Buffer)>> {
         let BatchOutputKind::ScatterWithInputShape = rule.kind;
-        let mut cut = Cut::of(spec.data_type, &output.data);
+        let mut cut = CutPosition::of(spec.data_type, &output.data);
         let slices =
             self.group.iter().filter_map(|&index| self.batch.request(index)).map(|request| {
                 let source = request.input(&rule.source).map(|tensor| &tensor.shape)?;
@@ -98,7 +100,7 @@ impl Division<'_> {
     }
 }
 
-/// What the model gives a request: open dimensions are those of its input at the same places.
+/// Returns the shape of a request's part: open dimensions are those of its input at the same places.
 fn scattered(config: &ModelConfig, spec: &TensorSpec, source: &Shape) -> Option<Shape> {
     let shape = config.shape_in_model(spec);
     let dims = shape.iter().enumerate();
@@ -106,7 +108,7 @@ fn scattered(config: &ModelConfig, spec: &TensorSpec, source: &Shape) -> Option<
 }
 
 impl SplitOutput {
-    /// What the request at `position` of the group gets.
+    /// Returns the tensor of the request at `position` of the group.
     fn tensor(&self, position: usize) -> Result<Tensor> {
         let (shape, data) = self.slices.get(position).cloned().ok_or_else(|| {
             Error::internal(format!("output '{}' was not split for request {position}", self.name))
@@ -115,7 +117,7 @@ impl SplitOutput {
     }
 }
 
-/// Gives each request of the group its slice of each output it asked for.
+/// Gives each request of the group its slice of each output that it wants.
 pub(super) fn respond(batch: &mut Batch, group: &[usize], outputs: &[SplitOutput]) {
     for (position, &index) in group.iter().enumerate() {
         let Some(request) = batch.request(index) else { continue };
@@ -128,7 +130,7 @@ pub(super) fn respond(batch: &mut Batch, group: &[usize], outputs: &[SplitOutput
     }
 }
 
-/// Cuts along the first dimension. `None` when that is not the number of items in the batch.
+/// Cuts along the first dimension. Returns `None` if its size is not the number of items in the batch.
 fn split(spec: &TensorSpec, output: &ModelOutput, sizes: &[u32]) -> Option<Vec<(Shape, Buffer)>> {
     let (&total, dims) = output.shape.split_first()?;
     if total != sizes.iter().map(|&n| i64::from(n)).sum::<i64>() {
@@ -136,7 +138,7 @@ fn split(spec: &TensorSpec, output: &ModelOutput, sizes: &[u32]) -> Option<Vec<(
     }
     let dims = Shape::from(dims);
     let client_dims = to_client(spec, &dims);
-    let mut cut = Cut::of(spec.data_type, &output.data);
+    let mut cut = CutPosition::of(spec.data_type, &output.data);
     let slice = |&size: &u32| {
         let count = dims.element_count()?.checked_mul(size as usize)?;
         Some((client_dims.with_leading(i64::from(size)), cut.next(count)?))

@@ -1,4 +1,4 @@
-//! The checks of a whole configuration against a declaration.
+//! Checks a whole configuration against a declaration.
 
 use galatea_config::{BatchInput, FieldPath, ModelConfig, TensorSpec};
 use galatea_types::{DataType, Error, Result, Shape};
@@ -7,16 +7,16 @@ use super::{Declaration, DeclaredKind, DeclaredTensor, Subject, disagreement::ot
 use crate::MOST_MISTAKES;
 
 impl<T: DeclaredTensor> Declaration<'_, T> {
-    /// Whether a configuration agrees with the model.
+    /// Checks that a configuration agrees with the model.
     ///
     /// # Errors
-    /// Of the first tensor that does not.
+    /// The disagreement of the first tensor that has one.
     pub fn check(&self, config: &ModelConfig) -> Result<()> {
         self.check_count(config)?;
         self.disagreements(config).next().map_or(Ok(()), Err)
     }
 
-    /// Everything in which a configuration and the model disagree, tensor by tensor; at most [`MOST_MISTAKES`].
+    /// Returns all disagreements of a configuration and the model, tensor by tensor, at most [`MOST_MISTAKES`].
     pub fn mistakes(&self, config: &ModelConfig) -> Vec<Error> {
         self.disagreements(config).take(MOST_MISTAKES).collect()
     }
@@ -37,11 +37,11 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
         inputs.chain(generated).chain(outputs).filter_map(Result::err)
     }
 
-    fn side<'c>(&self, config: &'c ModelConfig, what: &'static str) -> Side<'c> {
-        Side { config, what, how_to_batch: self.how_to_batch }
+    fn side<'c>(&self, config: &'c ModelConfig, what: &'static str) -> ModelSide<'c> {
+        ModelSide { config, what, how_to_batch: self.how_to_batch }
     }
 
-    /// Inputs that the model has values of its own for do not count.
+    /// Checks the number of inputs. Inputs for which the model has its own values do not count.
     fn check_count(&self, config: &ModelConfig) -> Result<()> {
         let counts = |spec: &&TensorSpec| {
             self.optional_inputs.is_none() || !spec.is_optional || is_mask(config, spec)
@@ -58,7 +58,7 @@ impl<T: DeclaredTensor> Declaration<'_, T> {
     }
 }
 
-/// Whether as many inputs are configured, `expected`, as the model has.
+/// Checks that the configuration has as many inputs as the model.
 ///
 /// # Errors
 /// There are more or fewer.
@@ -69,10 +69,10 @@ pub fn check_input_count(config: &ModelConfig, expected: usize, provided: usize)
     }
 }
 
-/// Whether a tensor is of the configured type.
+/// Checks that a tensor has the configured type.
 ///
 /// # Errors
-/// It is of another one, or no tensor that a request can carry.
+/// It has another type, or is no tensor that a request can carry.
 pub fn check_type(
     config: &ModelConfig,
     what: &'static str,
@@ -90,12 +90,12 @@ fn same_type(of: impl Fn() -> Subject, expected: DataType, kind: DeclaredKind) -
     }
 }
 
-/// Those that no request brings.
+/// Returns the inputs that no request has.
 fn generated_inputs(config: &ModelConfig) -> &[TensorSpec] {
     config.execution_inputs().get(config.model_inputs().len()..).unwrap_or_default()
 }
 
-/// Sizes differ from batch to batch: only their number is known.
+/// Checks a generated input. Its sizes differ from batch to batch: only their number is known.
 fn check_generated(
     config: &ModelConfig,
     spec: &TensorSpec,
@@ -123,7 +123,7 @@ fn batch_input_path(config: &ModelConfig, target: &str) -> FieldPath {
     FieldPath::from("batch_input").index(index.unwrap_or(0))
 }
 
-/// Whether the server makes the input where a request has none.
+/// Returns true if the server makes the input for requests without one.
 fn is_mask(config: &ModelConfig, spec: &TensorSpec) -> bool {
     config.padding().is_some_and(|padding| padding.mask_named(&spec.name).is_some())
 }
@@ -135,14 +135,14 @@ fn check_optional(config: &ModelConfig, spec: &TensorSpec) -> Result<()> {
     Err(Subject::new(config.name(), "input", &spec.name).optional())
 }
 
-/// One side of a model: inputs may leave open what the model fixes, outputs must be just as the model declares them.
-struct Side<'a> {
+/// One side of a model. Inputs may leave open what the model fixes; outputs must be exactly as the model declares them.
+struct ModelSide<'a> {
     config: &'a ModelConfig,
     what: &'static str,
     how_to_batch: &'static str,
 }
 
-impl Side<'_> {
+impl ModelSide<'_> {
     fn check(&self, spec: &TensorSpec, declared: &impl DeclaredTensor) -> Result<()> {
         check_type(self.config, self.what, spec, declared.kind())?;
         if spec.allows_ragged_batch {
@@ -155,9 +155,9 @@ impl Side<'_> {
         }
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
         match declared.dims() {
-            // What the model does not say is as the configuration has it.
+            // A dimension that the model does not declare is taken from the configuration.
             None => Ok(()),
-            // A model's scalar is configured as `dims: [1]`.
+            // A scalar of the model is configured as `dims: [1]`.
             Some(model_dims) if model_dims.is_empty() => match dims.iter().all(|&d| d == 1) {
                 true => Ok(()),
                 false => Err(self.subject(spec).scalar(dims)),

@@ -1,4 +1,4 @@
-//! Configurations that do not agree with their model's file. Texts are Triton's where it has them.
+//! Errors of configurations that disagree with their model's file. Texts are Triton's if it has them.
 
 use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Code, DataType, Error, Shape};
@@ -10,16 +10,16 @@ use super::UnsupportedKind;
 pub struct Subject {
     /// The name of the model.
     pub model: String,
-    /// What a text calls it: `input`, `output`.
+    /// The label in error texts: `input` or `output`.
     pub label: &'static str,
-    /// Where the configuration lists it.
+    /// The place in the configuration.
     pub path: FieldPath,
     /// The name of the tensor.
     pub name: String,
 }
 
 impl Subject {
-    /// One that clients see.
+    /// Creates the subject of a tensor that clients see.
     pub fn new(model: &str, what: &'static str, name: &str) -> Self {
         let path = FieldPath::from(what).named(name);
         Self { model: model.to_owned(), label: what, path, name: name.to_owned() }
@@ -30,7 +30,7 @@ impl Subject {
         found.with_advice(advice).into_unplaced_error(Code::InvalidArg)
     }
 
-    /// Requests with and without it could not be joined.
+    /// The input is optional in a model with batches: requests with and without it cannot be joined.
     pub(super) fn optional(&self) -> Error {
         let text = format!(
             "unable to load model '{}', optional input '{}' is not supported for models that support batching",
@@ -39,7 +39,7 @@ impl Subject {
         self.disagrees("optional", text, "remove `optional`, or write `max_batch_size: 0`")
     }
 
-    /// The model's tensor is of another type.
+    /// The model's tensor has another type.
     pub(super) fn other_type(&self, expected: DataType, provided: DataType) -> Error {
         let text = format!(
             "unable to load model '{}', configuration expects datatype {} for {} '{}', model provides TYPE_{provided}",
@@ -51,7 +51,7 @@ impl Subject {
         self.disagrees("data_type", text, format!("write {}", provided.config_name()))
     }
 
-    /// The model's tensor has no dimensions, the configured one has.
+    /// The model's tensor has no dimensions, but the configured one has.
     pub(super) fn scalar(&self, dims: &Shape) -> Error {
         let text = format!(
             "unable to load model '{}', scalar tensor '{}', should only provide 1 in the model configuration when the \
@@ -61,7 +61,7 @@ impl Subject {
         self.disagrees("dims", text, "write `dims: [ 1 ]`")
     }
 
-    /// The model's first dimension is fixed. `how_to_batch`: how such a model is made one that takes batches.
+    /// The model's first dimension is fixed. `how_to_batch` says how to make such a model take batches.
     pub(super) fn no_batch_dimension(&self, model_dims: &Shape, how_to_batch: &str) -> Error {
         let text = format!(
             "model '{}', tensor '{}': for the model to support batching the shape should have at least 1 dimension and \
@@ -113,7 +113,7 @@ impl Subject {
         self.disagrees("dims", text, advice)
     }
 
-    /// Its elements are to be handed over in one dimension, which the model's tensor has not.
+    /// The input is ragged: its elements are passed in one dimension, but the model's tensor has others.
     pub(super) fn ragged_shape(&self, model_dims: &Shape) -> Error {
         let text = format!(
             "unable to load model '{}', configuration expects model provides input with shape [-1]  for ragged input \
@@ -125,7 +125,7 @@ impl Subject {
         self.disagrees("allow_ragged_batch", text, advice)
     }
 
-    /// A ragged input is there in every request.
+    /// The input is ragged and optional, but a ragged input must be in every request.
     pub(super) fn optional_ragged(&self) -> Error {
         let text = format!(
             "unable to load model '{}', configuration expects model provides input with shape [-1] for ragged input \
@@ -135,7 +135,7 @@ impl Subject {
         self.disagrees("optional", text, "remove `optional` or `allow_ragged_batch`")
     }
 
-    /// An input that the server makes of the batch has other dimensions in the model than it is `made` with.
+    /// The server makes an input with the dimensions `made`, but the model's input has others.
     pub(super) fn batch_input_shape(&self, made: &Shape, model_dims: &Shape) -> Error {
         let text = format!(
             "unable to load model '{}', batch input '{}' is made with shape {made}, model provides {model_dims}",
@@ -147,7 +147,7 @@ impl Subject {
         self.disagrees("kind", text, advice)
     }
 
-    /// The model's tensor is none that a request can carry.
+    /// The model's tensor is of a kind that requests cannot carry.
     pub fn unsupported(&self, kind: &UnsupportedKind) -> Error {
         let text = format!(
             "unable to load model '{}', {} '{}' is {}, which is not supported",
@@ -163,7 +163,7 @@ impl Subject {
     }
 }
 
-/// The model has more inputs than are configured, or fewer.
+/// The model has more or fewer inputs than the configuration.
 pub(super) fn other_input_count(model: &str, expected: usize, provided: usize) -> Error {
     let text = format!(
         "unable to load model '{model}', configuration expects {expected} inputs, model provides {provided}"
@@ -174,7 +174,7 @@ pub(super) fn other_input_count(model: &str, expected: usize, provided: usize) -
         .into_unplaced_error(Code::InvalidArg)
 }
 
-/// As a configuration has it.
+/// Returns dimensions as a configuration writes them.
 fn written(dims: &[i64]) -> String {
     let dims: Vec<String> = dims.iter().map(i64::to_string).collect();
     format!("[ {} ]", dims.join(", "))

@@ -1,6 +1,6 @@
-//! What a model's file declares, and whether a configuration agrees with it. Texts and rules are Triton's.
+//! Declarations of a model's file, and the check that a configuration agrees with them. Texts and rules are Triton's.
 //!
-//! A backend describes its model as a [`Declaration`] of whatever it has read, each tensor a [`DeclaredTensor`].
+//! A backend describes its model as a [`Declaration`] of what it has read. Each tensor is a [`DeclaredTensor`].
 
 mod check;
 mod disagreement;
@@ -16,47 +16,47 @@ pub use self::{
 
 /// An input or output as the model's file declares it.
 pub trait DeclaredTensor {
-    /// As a configuration and requests call it.
+    /// The name used in configurations and requests.
     fn name(&self) -> &str;
 
-    /// What it holds.
+    /// The kind of its content.
     fn kind(&self) -> DeclaredKind;
 
-    /// Batch dimension included, -1 where open. `None`: not even their number is known.
+    /// The dimensions, including the batch; -1 for open ones. `None` if even their number is unknown.
     fn dims(&self) -> Option<&Shape>;
 }
 
-/// What an input or output holds.
+/// The kind of content of an input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeclaredKind {
     /// A tensor that requests can carry.
     Tensor(DataType),
-    /// Something else.
+    /// A kind that requests cannot carry.
     Other(UnsupportedKind),
 }
 
-/// What no request can carry.
+/// A kind of content that requests cannot carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsupportedKind {
-    /// E.g. `a sequence`.
+    /// For example `a sequence`.
     pub description: String,
-    /// What to do about such an input.
+    /// Advice for such an input.
     pub input_advice: Option<&'static str>,
-    /// What to do about such an output.
+    /// Advice for such an output.
     pub output_advice: Option<&'static str>,
 }
 
-/// What a model takes and gives.
+/// The inputs and outputs of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration<'a, T> {
-    /// What every execution must be given.
+    /// The inputs that every execution needs.
     pub inputs: &'a [T],
-    /// Inputs that the model has values of its own for. `None`: no model of this kind has any, and each input of a
-    /// configuration stands for one of `inputs`.
+    /// Inputs for which the model has its own values. `None` if models of this kind have none, so that each input of a
+    /// configuration is one of `inputs`.
     pub optional_inputs: Option<&'a [T]>,
     /// All outputs.
     pub outputs: &'a [T],
-    /// How such a model is made one that takes batches, as `export the model with an open first dimension`.
+    /// Advice on making such a model take batches, such as `export the model with an open first dimension`.
     pub how_to_batch: &'static str,
 }
 
@@ -65,35 +65,35 @@ impl<'a, T: DeclaredTensor> Declaration<'a, T> {
         self.inputs.iter().chain(self.optional_inputs.unwrap_or_default())
     }
 
-    /// The input of this name.
+    /// Returns the input with this name.
     pub fn input(&self, name: &str) -> Option<&'a T> {
         self.all_inputs().find(|tensor| tensor.name() == name)
     }
 
-    /// The output of this name.
+    /// Returns the output with this name.
     pub fn output(&self, name: &str) -> Option<&'a T> {
         self.outputs.iter().find(|tensor| tensor.name() == name)
     }
 
-    /// The input of this name.
+    /// Returns the input with this name.
     ///
     /// # Errors
-    /// There is none: Triton's text.
+    /// No such input, in Triton's words.
     pub fn expect_input(&self, name: &str) -> Result<&'a T> {
         self.input(name)
             .ok_or_else(|| unexpected("input", name, self.all_inputs().map(DeclaredTensor::name)))
     }
 
-    /// The output of this name.
+    /// Returns the output with this name.
     ///
     /// # Errors
-    /// There is none: Triton's text.
+    /// No such output, in Triton's words.
     pub fn expect_output(&self, name: &str) -> Result<&'a T> {
         let all = || self.outputs.iter().map(DeclaredTensor::name);
         self.output(name).ok_or_else(|| unexpected("output", name, all()))
     }
 
-    /// Whether every input and output leaves its first dimension open.
+    /// Returns true if every input and output leaves its first dimension open.
     pub fn can_batch(&self) -> bool {
         let is_open = |tensor: &T| tensor.dims().is_some_and(|dims| dims.first() == Some(&-1));
         self.inputs.iter().chain(self.outputs).all(is_open)

@@ -1,11 +1,11 @@
-//! Names that a configuration has and the model has not.
+//! Names in a configuration that the model does not have.
 
 use std::collections::BTreeSet;
 
 use galatea_config::{Diagnostic, FieldPath};
 use galatea_types::{Error, suggest};
 
-/// Triton's text for the name of an input or output (`what`) that the model does not have.
+/// Returns Triton's error for the name of an input or output (`what`) that the model does not have.
 pub fn unexpected<'a>(
     what: &'static str,
     name: &str,
@@ -14,7 +14,7 @@ pub fn unexpected<'a>(
     let names: BTreeSet<&str> = allowed.into_iter().collect();
     let text =
         format!("unexpected inference {what} '{name}', allowed {what}s are: {}", listed(&names));
-    // Of one letter all others are near.
+    // Every name is near to a name of one letter.
     let may_be_near = name.chars().count() > 1;
     let near = suggest::nearest(name, names.iter().copied().filter(|_| may_be_near));
     let found = Diagnostic::error(&*text).about(FieldPath::from(what).named(name).field("name"));
@@ -26,7 +26,7 @@ pub fn unexpected<'a>(
     })
 }
 
-/// Names for a text, of which a model's file may have many, of any length.
+/// Returns names for an error text. A model's file may have many names of any length.
 pub fn listed(names: &BTreeSet<&str>) -> String {
     const MOST: usize = 30;
     let mut listed: Vec<String> = names

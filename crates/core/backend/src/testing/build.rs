@@ -1,4 +1,4 @@
-//! Quick ways to build what a test of a backend needs, and to run it.
+//! Builds requests, instances and contexts for tests of a backend, and runs them.
 
 use std::sync::{Arc, mpsc};
 
@@ -15,10 +15,10 @@ use crate::{
     testing::{Fixture, Subject},
 };
 
-/// Where the answer to a request arrives.
+/// Receives the response to a request.
 pub type Answer = oneshot::Receiver<Result<InferResponse>>;
 
-/// What a backend is given to load `fixture`.
+/// Returns the context for loading `fixture`.
 pub fn load_context(fixture: &Fixture) -> LoadContext {
     LoadContext {
         config: Arc::new(fixture.config.clone()),
@@ -37,7 +37,7 @@ pub(super) fn load(subject: &dyn Subject, fixture: &Fixture) -> Result<Box<dyn M
     subject.backend().load(load_context(fixture)).map_err(|e| format!("loading failed: {e}"))
 }
 
-/// Makes an instance of it.
+/// Makes an instance of the model.
 pub(super) fn instance(
     model: &dyn Model,
     fixture: &Fixture,
@@ -47,7 +47,7 @@ pub(super) fn instance(
     model.new_instance(&spec).map_err(|e| format!("making an instance failed: {e}"))
 }
 
-/// The CPU instance number `index` of a model.
+/// Returns the CPU instance number `index` of a model.
 pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
     let name = format!("{model}_0_{index}");
     InstanceSpec {
@@ -60,17 +60,17 @@ pub fn instance_spec(model: &str, index: usize) -> InstanceSpec {
     }
 }
 
-/// A request for every output, with `batch_size` items.
+/// Returns a request for every output, with `batch_size` items.
 pub fn request(model: &str, batch_size: u32, inputs: Vec<Tensor>) -> PreparedRequest {
     prepared(InferRequest { inputs, ..InferRequest::new(model) }, batch_size)
 }
 
-/// The request as if it had been checked and found to have `batch_size` items.
+/// Returns the request as if it had been checked and found to have `batch_size` items.
 pub fn prepared(request: InferRequest, batch_size: u32) -> PreparedRequest {
     PreparedRequest::assume_checked(request, batch_size)
 }
 
-/// The request with a change that leaves its batch size.
+/// Returns the request with a change that keeps its batch size.
 pub fn adjusted(
     request: PreparedRequest,
     change: impl FnOnce(&mut InferRequest),
@@ -81,27 +81,27 @@ pub fn adjusted(
     prepared(request, batch_size)
 }
 
-/// The request on its way, as a scheduler has it, and where its answer arrives.
+/// Returns the request as a scheduler has it, and the receiver of its response.
 pub fn pending(request: PreparedRequest) -> (PendingRequest, Answer) {
     let (responder, answer) = Responder::unary();
     (PendingRequest::new(request, queued_now(), responder), answer)
 }
 
-/// Of a request that was received and queued this moment.
+/// Returns the context of a request that was received and queued now.
 fn queued_now() -> RequestContext {
     let mut context = RequestContext::new();
     context.timeline.queued = Some(context.timeline.received);
     context
 }
 
-/// Responses on their way to a test.
+/// Receives responses in a test.
 pub type ResponseStream = tokio::sync::mpsc::UnboundedReceiver<Response>;
 
 struct Forward(tokio::sync::mpsc::UnboundedSender<Response>);
 
 impl ResponseSink for Forward {
     fn respond(&mut self, response: Response) {
-        // A test that has seen enough reads no more.
+        // A test that has seen enough stops receiving.
         let _ = self.0.send(response);
     }
 
@@ -110,13 +110,13 @@ impl ResponseSink for Forward {
     }
 }
 
-/// A responder for any number of responses, and where they arrive.
+/// Returns a responder for any number of responses, and their receiver.
 pub fn stream() -> (Responder, ResponseStream) {
     let (sender, stream) = tokio::sync::mpsc::unbounded_channel();
     (Responder::calling(Forward(sender)), stream)
 }
 
-/// Executes a request of a decoupled model: where its responses arrive.
+/// Executes a request of a decoupled model and returns the receiver of its responses.
 pub fn run_stream(
     instance: &mut dyn ModelInstance,
     request: PreparedRequest,
@@ -131,14 +131,14 @@ pub fn run_stream(
     for (pending, outcome) in batch.into_outcomes() {
         match outcome {
             Outcome::Answered(result) => pending.responder.finish(result),
-            // Dropped, the responder answers with an error.
+            // Dropping the responder answers with an error.
             Outcome::Unanswered | Outcome::ExecutedAgain => {}
         }
     }
     stream
 }
 
-/// As [`Forward`], to a receiver that can wait for a limited time.
+/// Like [`Forward`], for a receiver that can wait for a limited time.
 struct Channel {
     sender: mpsc::Sender<Response>,
     is_closed: bool,
@@ -154,7 +154,7 @@ impl ResponseSink for Channel {
     }
 }
 
-/// Executes the requests as one batch and gives back their answers in the same order, also of those that are answered later.
+/// Executes the requests as one batch and returns their responses in the same order, also of those answered later.
 pub fn run_batch(
     instance: &mut dyn ModelInstance,
     requests: Vec<PreparedRequest>,
@@ -169,13 +169,13 @@ pub fn run_batch(
     let answers = answers.into_iter().zip(is_taken);
     let answer = |(answer, is_taken): (Answer, bool)| match is_taken {
         true => answer.blocking_recv().unwrap_or_else(|_| Err(no_answer())),
-        // Read from the batch itself: nobody listens to the responder.
+        // Read from the batch, because nobody receives from the responder.
         false => outcomes.next().map_or_else(|| Err(no_answer()), |(_, outcome)| of(outcome)),
     };
     answers.map(answer).collect()
 }
 
-/// Executes one request of a sequence, which has these states, and gives back its answer with the states that it leaves.
+/// Executes one request of a sequence with these states. Returns its response and the states that it leaves.
 pub(super) fn run_step(
     instance: &mut dyn ModelInstance,
     request: PreparedRequest,
@@ -199,12 +199,12 @@ pub(super) fn run_step(
     (outcome.map_or_else(|| Err(no_answer()), |(_, outcome)| of(outcome)), states)
 }
 
-/// Takes the states that a request leaves which is answered later.
+/// Takes the states of a request that is answered later.
 struct StatesOf(mpsc::Sender<SequenceStates>);
 
 impl RequestObserver for StatesOf {
     fn take_states(&self, _: usize, states: SequenceStates) {
-        // A test that has its answer may be over.
+        // The test may be over once it has its response.
         let _ = self.0.send(states);
     }
 

@@ -1,4 +1,4 @@
-//! One function per clause. All return what went wrong instead of panicking, so that one run shows all.
+//! One function per clause. All return the violation instead of panicking, so that one run shows all.
 
 use std::{sync::mpsc, thread};
 
@@ -15,17 +15,17 @@ use crate::{
     },
 };
 
-/// Items of the largest tensors tried, in elements of one variable dimension.
+/// Size of the largest tensors in tests, as elements of one variable dimension.
 const LARGE: i64 = 4096;
 
-/// `None`: the subject has no model for this clause and type.
+/// Returns `None` if the subject has no model for this clause and type.
 pub(super) fn check(subject: &dyn Subject, clause: Clause, data_type: DataType) -> Option<Outcome> {
     if clause == Clause::BrokenModel {
-        // Does not depend on the type: checked once.
+        // Independent of the type, so checked once.
         return (data_type == DataType::Fp32).then(|| broken_model(subject)).flatten();
     }
     if clause == Clause::KilledInstance && data_type != DataType::Fp32 {
-        // Takes long with processes, and does not depend on the type either.
+        // Slow with processes, and also independent of the type.
         return None;
     }
     if clause.is_about_streams() {
@@ -60,7 +60,7 @@ enum Kind {
     AddSub,
 }
 
-/// One model with one clause to check.
+/// One model and one clause to check.
 struct Case<'a> {
     subject: &'a dyn Subject,
     fixture: Fixture,
@@ -68,7 +68,7 @@ struct Case<'a> {
     data_type: DataType,
 }
 
-/// A request and the outputs it must be answered with, in the order of the configuration.
+/// A request and the outputs that it must be answered with, in the order of the configuration.
 struct Exchange {
     request: PreparedRequest,
     expected: Vec<Tensor>,
@@ -129,7 +129,7 @@ impl Case<'_> {
             let mut exchange = self.exchange(1, 3, 1);
             exchange.change(|r| r.outputs = vec![wanted.name.clone()]);
             exchange.expected.retain(|t| t.name == wanted.name);
-            // Beside a request that wants everything, when requests may be joined at all.
+            // Together with a request for everything, if requests may be joined.
             let count = if self.fixture.config.max_batch_size() > 1 { 2 } else { 1 };
             let all = [exchange, self.exchange(1, 3, 2)];
             self.run(&mut *instance, all.into_iter().take(count).collect())?;
@@ -154,7 +154,7 @@ impl Case<'_> {
         self.run(&mut *instance, vec![self.exchange(1, 2, 1)])
     }
 
-    /// The request in the middle is bad. `others_survive`: look at those beside it.
+    /// Sends a bad request between good ones. With `others_survive`, checks the responses to the good ones.
     fn bad_request(&self, others_survive: bool) -> Outcome {
         let mut instance = self.instance()?;
         let count = if self.fixture.config.max_batch_size() >= 3 { 3 } else { 1 };
@@ -173,7 +173,7 @@ impl Case<'_> {
                 _ => {}
             }
         }
-        // The instance works on.
+        // The instance still works.
         self.run(&mut *instance, vec![self.exchange(1, 4, 9)])
     }
 
@@ -204,7 +204,7 @@ impl Case<'_> {
         self.run(&mut *again, vec![self.exchange(1, 3, 1)])
     }
 
-    /// The sum of a request is the second summand of the next one, as which its sequence keeps it.
+    /// The sequence keeps the sum of a request as the second summand of the next one.
     fn kept_states(&self) -> Outcome {
         let config = &self.fixture.config;
         let (Kind::AddSub, [first, second], [sum, ..]) =
@@ -249,7 +249,7 @@ impl Case<'_> {
         let (raised, alarms) = mpsc::channel();
         let mut spec = build::instance_spec(self.fixture.config.name(), 0);
         spec.alarm = InstanceAlarm::new(move |reason| {
-            // Nobody listens for a second one.
+            // A second alarm has no receiver.
             let _ = raised.send(reason);
         });
         let instance = model.new_instance(&spec);
@@ -275,7 +275,7 @@ impl Case<'_> {
         build::instance(&*self.load()?, &self.fixture, 0)
     }
 
-    /// A request of `items` items whose variable dimensions have size `size`.
+    /// Returns a request of `items` items whose variable dimensions have size `size`.
     fn exchange(&self, items: u32, size: i64, seed: usize) -> Exchange {
         let config = &self.fixture.config;
         let inputs: Vec<Sample> = config
@@ -285,7 +285,7 @@ impl Case<'_> {
             .map(|(i, spec)| {
                 let item = spec.dims.iter().map(|&d| if d < 0 { size } else { d }).collect();
                 let shape = with_batch(item, items, config.has_batching());
-                // The first input is never smaller than the second: unsigned differences exist.
+                // The first input is never smaller than the second, so that unsigned differences exist.
                 sample(shape, if i == 0 { 20 } else { 0 }, seed + i)
             })
             .collect();

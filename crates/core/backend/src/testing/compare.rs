@@ -1,9 +1,9 @@
-//! Comparing tensors.
+//! Compares tensors.
 
 use galatea_types::{DataType, Tensor};
 use half::{bf16, f16};
 
-/// Says how `got` differs, if it does.
+/// Returns how `got` differs, if it does.
 pub(super) fn check_tensor(expected: &Tensor, got: &Tensor, tolerance: f64) -> Result<(), String> {
     let name = &expected.name;
     if (expected.data_type, &expected.shape) != (got.data_type, &got.shape) {
@@ -16,7 +16,7 @@ pub(super) fn check_tensor(expected: &Tensor, got: &Tensor, tolerance: f64) -> R
         return Ok(());
     }
     let (want, have) = (floats(expected), floats(got));
-    // Relative above 1: kernels of another processor differ by units in the last place, which grow with the value.
+    // Relative above 1: other processors' kernels differ by units in the last place, which grow with the value.
     let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= tolerance * a.abs().max(1.0);
     match want.len() == have.len() && !want.is_empty() && want.iter().zip(&have).all(is_close) {
         true => Ok(()),
@@ -29,7 +29,7 @@ fn head(tensor: &Tensor) -> &[u8] {
     data.get(..32).unwrap_or(data)
 }
 
-/// The elements of a floating point tensor; empty for any other, which must be equal byte for byte.
+/// Returns the elements of a floating point tensor; empty for any other, which must be equal byte for byte.
 fn floats(tensor: &Tensor) -> Vec<f64> {
     let data = tensor.host().unwrap_or_default();
     match tensor.data_type {

@@ -14,7 +14,7 @@ use galatea_types::{
     Buffer, Device, DeviceAllocator, DeviceBlock, DeviceKind, DeviceMemory, Error, LockExt, Result,
 };
 
-/// Stands in for a GPU. Its memory is never freed, and the host gets at it by copies alone, which are counted.
+/// A replacement for a GPU. Its memory is never freed. The host reads it only by copies, which are counted.
 #[derive(Clone)]
 pub struct FakeDevice(Arc<Inner>);
 
@@ -26,13 +26,13 @@ struct Inner {
 
 #[derive(Default)]
 struct Blocks {
-    /// By their addresses.
+    /// By address.
     sealed: BTreeMap<usize, Vec<u8>>,
     next: usize,
 }
 
 impl FakeDevice {
-    /// The GPU of this number.
+    /// Creates the GPU with this number.
     pub fn gpu(index: u32) -> Self {
         Self(Arc::new(Inner {
             device: Device { kind: DeviceKind::Gpu, index },
@@ -55,10 +55,10 @@ impl FakeDevice {
         Memory { device: self.clone(), address, length: bytes.len() }
     }
 
-    /// Computes on the device: what each byte of `input`, which lies there, becomes.
+    /// Computes on the device: applies `of` to each byte of `input`, which must be in its memory.
     ///
     /// # Errors
-    /// It lies elsewhere.
+    /// The input is in another memory.
     pub fn map(&self, input: &Buffer, of: impl Fn(u8) -> u8) -> Result<Buffer> {
         let bytes = match input {
             Buffer::Device(memory) if memory.device() == self.0.device => {
@@ -70,7 +70,7 @@ impl FakeDevice {
         Ok(self.buffer(&bytes))
     }
 
-    /// How often bytes were copied to the host.
+    /// Returns the number of copies to the host.
     pub fn copies_to_host(&self) -> usize {
         self.0.copies_to_host.load(Ordering::SeqCst)
     }

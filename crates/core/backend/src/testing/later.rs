@@ -14,8 +14,8 @@ use crate::{
     testing::{Clause, Fixture, Subject},
 };
 
-/// A subject, a backend or a model whose instances take every request out of its batch. A thread of each instance executes
-/// them and answers, when `execute` may have returned.
+/// A subject, backend or model whose instances take every request out of its batch. A thread of each instance executes them
+/// and answers, possibly after `execute` has returned.
 pub struct AnswersLater<T>(pub T);
 
 impl<S: Subject> Subject for AnswersLater<S> {
@@ -97,7 +97,7 @@ impl ModelInstance for Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         drop(self.batches.take());
-        // A panic in it has dropped its requests, which answered them.
+        // A panic in the thread has dropped its requests, which answered them.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -111,7 +111,7 @@ fn answer(instance: &mut dyn ModelInstance, taken: Vec<TakenRequest>) {
     let mut batch = Batch::new(model, 1, pending);
     instance.execute(&mut batch);
     for (responder, (_, outcome)) in responders.into_iter().zip(batch.into_outcomes()) {
-        // Another outcome is no answer: dropped, the responder says so.
+        // Any other outcome is no response: dropping the responder reports that.
         if let Outcome::Answered(result) = outcome {
             responder.finish(Some(result.map(|response| (response.outputs, response.parameters))));
         }

@@ -1,8 +1,8 @@
-//! The suite every backend passes, and quick ways to build what a test needs.
+//! The tests that every backend passes, and helpers for tests of backends.
 //!
-//! A backend describes itself as a [`Subject`]: which models of its kind copy their input (identity) or
-//! compute sum and difference (add_sub), or answer more than once (repeat), for which data types. [`run`] then checks each [`Clause`] of the
-//! contract in [`crate::ModelInstance`] and fails with all that are violated:
+//! A backend describes itself as a [`Subject`]: its models that copy their input (identity), compute sum and difference
+//! (add_sub), or answer more than once (repeat), and their data types. [`run`] then checks each [`Clause`] of the contract
+//! in [`crate::ModelInstance`], and fails with all violations:
 //!
 //! ```text
 //! #[test]

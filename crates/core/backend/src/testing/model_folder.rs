@@ -1,4 +1,4 @@
-//! Models on disk for the tests of a backend, and loading them as the server does.
+//! Models on disk for the tests of a backend, loaded as the server does.
 
 #![allow(clippy::expect_used, reason = "it serves tests, which may stop where they stand")]
 
@@ -19,17 +19,17 @@ use tempfile::TempDir;
 use super::{Fixture, instance_spec, load_context, prepared, run_batch};
 use crate::{Backend, CompletionContext, LoadContext, Model, ModelInstance, PathRules};
 
-/// The folder of a model called `m`, with version 1. It goes when it is dropped.
+/// The folder of a model called `m`, with version 1. Dropping it deletes the folder.
 #[derive(Debug)]
 pub struct ModelFolder(TempDir);
 
 impl ModelFolder {
-    /// Of a model that is one file of version 1, or a file in a folder of it.
+    /// Creates the folder of a model that is one file of version 1, or a file in a subfolder of it.
     pub fn with_file(name: &str, content: &[u8]) -> Self {
         Self(tempfile::tempdir().expect("a folder")).and_file(name, content)
     }
 
-    /// Another file of version 1.
+    /// Adds another file to version 1.
     #[must_use]
     pub fn and_file(self, name: &str, content: &[u8]) -> Self {
         let path = self.version_dir().join(name);
@@ -38,12 +38,12 @@ impl ModelFolder {
         self
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// The folder of version 1.
+    /// Returns the folder of version 1.
     pub fn version_dir(&self) -> PathBuf {
         self.path().join("1")
     }
@@ -52,26 +52,26 @@ impl ModelFolder {
 /// Loads models of one backend, as on a machine with GPUs 0 and 1.
 #[derive(Clone)]
 pub struct Loader {
-    /// What loads them.
+    /// The backend that loads them.
     pub backend: Arc<dyn Backend>,
-    /// The usual file of its models, by which the backend of a configuration is found; a folder's with a `/`.
+    /// The usual file of its models, by which the backend of a configuration is found; with a `/` for a folder.
     pub file: &'static str,
 }
 
 impl Loader {
-    /// From `config.pbtxt` (without the name) to the completed, checked configuration.
+    /// Returns the completed, checked configuration for a `config.pbtxt` (without the name).
     ///
     /// # Errors
-    /// What is wrong with the text, or the model.
+    /// The mistake in the text or the model.
     pub fn configure(&self, folder: &ModelFolder, text: &str) -> Result<ModelConfig> {
         let raw = self.complete(folder, text, &BTreeMap::new())?;
         Host { version_files: &[self.file], gpus: &[0, 1] }.check(raw)
     }
 
-    /// What the backend makes of it.
+    /// Completes a configuration with the backend.
     ///
     /// # Errors
-    /// What the backend finds wrong.
+    /// The mistake that the backend finds.
     pub fn complete(
         &self,
         folder: &ModelFolder,
@@ -94,29 +94,29 @@ impl Loader {
         Ok(self.backend.complete_config(raw.into(), &context)?.into_raw())
     }
 
-    /// Completes, checks and loads.
+    /// Completes, checks and loads a model.
     ///
     /// # Errors
-    /// As those of the backend.
+    /// Those of the backend.
     pub fn load(&self, folder: &ModelFolder, text: &str) -> Result<Box<dyn Model>> {
         self.backend.load(folder_context(folder, self.configure(folder, text)?))
     }
 
-    /// The instance of a model that loads.
+    /// Returns an instance of a model that loads.
     pub fn instance(&self, folder: &ModelFolder, text: &str) -> Box<dyn ModelInstance> {
         let model = self.load(folder, text).expect("loads");
         model.new_instance(&instance_spec("m", 0)).expect("instance")
     }
 
-    /// The message of the error that loading gives.
+    /// Returns the message of the error that loading gives.
     #[track_caller]
     pub fn load_error(&self, folder: &ModelFolder, text: &str) -> String {
         self.load(folder, text).err().expect("an error").message().to_owned()
     }
 }
 
-/// Defines how the tests of one backend load its models: functions of a [`Loader`] over `$backend`, whose models are the
-/// file or folder `$file`, and `model_folder` for a model that is stored in `$stored`.
+/// Defines functions that load models for the tests of one backend. They call a [`Loader`] over `$backend`, whose models are
+/// the file or folder `$file`; `model_folder` stores a model in `$stored`.
 #[macro_export]
 macro_rules! loading_functions {
     ($backend:expr, $file:literal, $stored:literal) => {
@@ -164,26 +164,26 @@ macro_rules! loading_functions {
     };
 }
 
-/// What a backend is given to load version 1 of a folder.
+/// Returns the context for loading version 1 of a folder.
 pub fn folder_context(folder: &ModelFolder, config: ModelConfig) -> LoadContext {
     load_context(&Fixture::new(config, folder.path()))
 }
 
-/// The folders of the models that a [`Subject`](super::Subject) describes, kept until it goes.
+/// The folders of the models that a [`Subject`](super::Subject) describes, deleted when this is dropped.
 #[derive(Debug)]
 pub struct Fixtures {
-    /// What says the backend in a configuration: `backend: 'b'`.
+    /// The field that names the backend in a configuration: `backend: 'b'`.
     backend: &'static str,
     folders: Mutex<Vec<ModelFolder>>,
 }
 
 impl Fixtures {
-    /// Of no model yet.
+    /// Creates an empty set.
     pub fn new(backend: &'static str) -> Self {
         Self { backend, folders: Mutex::default() }
     }
 
-    /// Of a model whose tensors all have one open dimension behind the batch.
+    /// Adds a model whose tensors all have one open dimension after the batch.
     pub fn add(
         &self,
         folder: ModelFolder,
@@ -203,26 +203,26 @@ impl Fixtures {
     }
 }
 
-/// A request of `batch_size` items for the named outputs; none named: all.
+/// Returns a request of `batch_size` items for the named outputs, or for all if none is named.
 pub fn ask(batch_size: u32, inputs: Vec<Tensor>, outputs: &[&str]) -> PreparedRequest {
     let outputs = outputs.iter().map(|&name| name.into()).collect();
     prepared(InferRequest { inputs, outputs, ..InferRequest::new("m") }, batch_size)
 }
 
-/// The answer to one request.
+/// Returns the response to one request.
 ///
 /// # Errors
-/// What it is answered with.
+/// The error that it is answered with.
 pub fn infer(instance: &mut dyn ModelInstance, request: PreparedRequest) -> Result<InferResponse> {
     run_batch(instance, vec![request]).pop().expect("one answer")
 }
 
-/// The bytes of FP32 elements.
+/// Returns the bytes of FP32 elements.
 pub fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
-/// The bytes of INT64 elements.
+/// Returns the bytes of INT64 elements.
 pub fn ints(values: &[i64]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }

@@ -1,9 +1,9 @@
-//! What the check of a clause comes to.
+//! The result of checking a clause.
 
 use std::time::Duration;
 
 /// `Err` describes how the clause is violated.
 pub(super) type Outcome = Result<(), String>;
 
-/// Longer than anything here takes; only what never happens gets there.
+/// A time limit that only a hanging test reaches.
 pub(super) const LONG: Duration = Duration::from_secs(30);

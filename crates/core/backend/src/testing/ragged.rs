@@ -1,4 +1,4 @@
-//! Ragged batches of a model that gives sum and difference of its inputs `A` and `B`, all in one dimension.
+//! Ragged batches of a model that returns sum and difference of its inputs `A` and `B`, all in one dimension.
 
 use galatea_types::{
     DataType::{Fp32, Int32},
@@ -8,7 +8,7 @@ use galatea_types::{
 use super::{ask, floats, run_batch};
 use crate::ModelInstance;
 
-/// What the configuration of such a model of FP32 has, but for its backend.
+/// The configuration of such an FP32 model, without its backend.
 pub const RAGGED: &str = "max_batch_size: 8
     input { name: 'A' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
     input { name: 'B' data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
@@ -16,7 +16,7 @@ pub const RAGGED: &str = "max_batch_size: 8
     output { name: 'DIFFERENCE' data_type: TYPE_FP32 dims: -1 }
     batch_output { target_name: [ 'SUM', 'DIFFERENCE' ] source_input: 'A' }";
 
-/// Of one of INT32 whose `B` is made from the batch.
+/// The configuration of such an INT32 model whose `B` is made from the batch.
 pub const RAGGED_WITH_BATCH_INPUT: &str = "max_batch_size: 8
     input { name: 'A' data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true }
     batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: 'B' data_type: TYPE_INT32 source_input: 'A' }
@@ -24,10 +24,10 @@ pub const RAGGED_WITH_BATCH_INPUT: &str = "max_batch_size: 8
     output { name: 'DIFFERENCE' data_type: TYPE_INT32 dims: -1 }
     batch_output { target_name: [ 'SUM', 'DIFFERENCE' ] source_input: 'A' }";
 
-/// Requests of different shapes are one run, and each gets its own part.
+/// Checks that requests of different shapes are one run, and that each gets its own part.
 ///
 /// # Panics
-/// When it is not so.
+/// If not.
 pub fn check_ragged(instance: &mut dyn ModelInstance) {
     let tensor = |name: &str, size: usize, value: f32| {
         let length = i64::try_from(size).unwrap_or_default();
@@ -45,10 +45,10 @@ pub fn check_ragged(instance: &mut dyn ModelInstance) {
     }
 }
 
-/// What is made from the batch is an input of the model: as many numbers as there are requests.
+/// Checks that an input made from the batch has one number per request.
 ///
 /// # Panics
-/// When it is not so.
+/// If not.
 pub fn check_batch_input(instance: &mut dyn ModelInstance) {
     let number =
         |name: &str, value: i32| Tensor::new(name, Int32, [1, 1], value.to_le_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! A run of the whole conformance kit.
+//! Runs all conformance tests.
 
 use galatea_types::DataType;
 
@@ -7,7 +7,7 @@ use crate::testing::{Clause, Subject, clauses};
 /// Checks every clause with every model the subject offers.
 ///
 /// # Panics
-/// When a clause is violated, with all violations; and when the subject offers nothing to check.
+/// If a clause is violated, with all violations; also if the subject offers nothing to check.
 #[track_caller]
 pub fn run(subject: &dyn Subject) {
     let kept = || Clause::ALL.into_iter().filter(|c| !subject.ignores().contains(c));

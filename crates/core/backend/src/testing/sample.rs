@@ -3,29 +3,29 @@
 use galatea_types::{Buffer, DataType, Shape, Tensor, byte_strings};
 use half::{bf16, f16};
 
-/// Whole numbers that every data type holds exactly, and so do their sums and differences.
+/// Whole numbers that every data type holds exactly, as well as their sums and differences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Row-major.
     pub values: Vec<i16>,
-    /// As many elements as there are values.
+    /// A shape with as many elements as there are values.
     pub shape: Shape,
 }
 
 impl Sample {
-    /// As a tensor of this type.
+    /// Returns the values as a tensor of this type.
     pub fn tensor(&self, name: &str, data_type: DataType) -> Tensor {
         Tensor::new(name, data_type, self.shape.clone(), encode(data_type, &self.values))
     }
 
-    /// Element by element; the shapes must be equal.
+    /// Combines two samples element by element; their shapes must be equal.
     pub fn combine(&self, other: &Sample, op: impl Fn(i16, i16) -> i16) -> Sample {
         let values = self.values.iter().zip(&other.values).map(|(&a, &b)| op(a, b)).collect();
         Sample { values, shape: self.shape.clone() }
     }
 }
 
-/// Values from `from` up to `from + 19`, different for each `seed`.
+/// Returns values from `from` to `from + 19`, different for each `seed`.
 pub fn sample(shape: impl Into<Shape>, from: i16, seed: usize) -> Sample {
     let shape = shape.into();
     let count = shape.element_count().unwrap_or(0);
@@ -34,7 +34,7 @@ pub fn sample(shape: impl Into<Shape>, from: i16, seed: usize) -> Sample {
     Sample { values: (0..count).map(|i| from + offset(i)).collect(), shape }
 }
 
-/// The values as the bytes of a tensor; `BYTES` holds them as decimal text, `BOOL` whether they are odd.
+/// Returns the values as the bytes of a tensor. `BYTES` holds decimal text, `BOOL` is true for odd values.
 pub fn encode(data_type: DataType, values: &[i16]) -> Buffer {
     let mut bytes = Vec::with_capacity(values.len() * 8);
     for &value in values {
@@ -55,7 +55,7 @@ fn encode_one(data_type: DataType, value: i16, bytes: &mut Vec<u8>) {
             // A few digits are never too long.
             let _ = byte_strings::push(bytes, value.to_string().as_bytes());
         }
-        // Two's complement, little-endian: a narrow integer is the beginning of a wide one.
+        // Two's complement, little-endian: the first bytes are the narrow integer.
         integer => bytes.extend(wide.into_iter().take(integer.byte_size().unwrap_or(0))),
     }
 }

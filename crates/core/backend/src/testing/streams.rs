@@ -1,4 +1,4 @@
-//! The clauses about decoupled models.
+//! Checks the clauses about decoupled models.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
@@ -18,11 +18,11 @@ use crate::{
 
 type ResponseStream = Receiver<Response>;
 
-/// Elements of a stream that nobody sees the end of: it would take minutes.
+/// The number of elements of a stream that tests do not read to its end: it would take minutes.
 const ENDLESS: i64 = 10_000;
 const ENDLESS_DELAY: u32 = 20;
 
-/// `None`: the subject has no decoupled model for this type.
+/// Returns `None` if the subject has no decoupled model for this type.
 pub(super) fn check(subject: &dyn Subject, clause: Clause, data_type: DataType) -> Option<Outcome> {
     let fixture = subject.repeat(data_type)?;
     let case = Case { subject, fixture, data_type };
@@ -35,9 +35,9 @@ struct Case<'a> {
     data_type: DataType,
 }
 
-/// What arrived of a stream up to its end.
+/// The responses of a stream up to its end.
 #[derive(Default)]
-struct Collected {
+struct CollectedResponses {
     responses: Vec<InferResponse>,
     /// The message of an error, if there was one.
     error: Option<String>,
@@ -62,7 +62,7 @@ impl Case<'_> {
     }
 
     fn side_by_side(&self, instance: &mut dyn ModelInstance) -> Outcome {
-        // It cannot have ended when its execution returns, and others are answered meanwhile.
+        // The stream cannot have ended when its execution returns, and others are answered meanwhile.
         let cancellation = Cancellation::default();
         let endless = self.start_endless(instance, &cancellation);
         self.first(&endless)?;
@@ -81,7 +81,7 @@ impl Case<'_> {
         if i64::try_from(collect(&stream)?.responses.len()) == Ok(ENDLESS - 1) {
             return Err("cancelling did not end the stream".to_owned());
         }
-        // The instance works on.
+        // The instance still works.
         self.answer(instance, 2, 5)
     }
 
@@ -105,7 +105,7 @@ impl Case<'_> {
         build::run_stream(instance, request, cancellation.clone())
     }
 
-    /// The next response, which must be one that others follow.
+    /// Checks the next response, which must be one that others follow.
     fn first(&self, stream: &ResponseStream) -> Outcome {
         match next(stream)? {
             Response { result: Some(Ok(_)), is_final: false } => Ok(()),
@@ -114,11 +114,11 @@ impl Case<'_> {
         }
     }
 
-    /// A short stream, checked from beginning to end.
+    /// Checks a short stream from beginning to end.
     fn answer(&self, instance: &mut dyn ModelInstance, count: i64, seed: usize) -> Outcome {
         let values = self.values(count, seed);
         let stream = build::run_stream(instance, self.request(&values, 1), Cancellation::default());
-        let Collected { responses, error } = collect(&stream)?;
+        let CollectedResponses { responses, error } = collect(&stream)?;
         if let Some(error) = error {
             return Err(format!("a good request failed: {error}"));
         }
@@ -161,9 +161,9 @@ fn next(stream: &ResponseStream) -> Result<Response, String> {
     })
 }
 
-/// Everything up to the end, behind which nothing may come.
-fn collect(stream: &ResponseStream) -> Result<Collected, String> {
-    let mut collected = Collected::default();
+/// Collects responses up to the end, after which none may come.
+fn collect(stream: &ResponseStream) -> Result<CollectedResponses, String> {
+    let mut collected = CollectedResponses::default();
     loop {
         let response = next(stream)?;
         match response.result {

@@ -1,4 +1,4 @@
-//! What a backend gives the conformance kit, and the clauses it is checked against.
+//! The models that a backend offers to the conformance tests, and the clauses of these tests.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -7,13 +7,13 @@ use galatea_types::{DataType, InferRequest};
 
 use crate::Backend;
 
-/// A model to test with. The kit reads names, types and dimensions from the configuration; it puts sizes
-/// of its own choice where a dimension is -1.
+/// A model for tests. The tests read names, types and dimensions from the configuration, and choose sizes themselves for
+/// dimensions of -1.
 #[derive(Clone, Debug)]
 pub struct Fixture {
-    /// Of the model, as checked.
+    /// The checked configuration of the model.
     pub config: ModelConfig,
-    /// Where its versions lie.
+    /// The folder that has its versions.
     pub model_dir: PathBuf,
     /// The version to load.
     pub version: i64,
@@ -22,7 +22,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// Version 1 in `model_dir`, without backend settings.
+    /// Creates a fixture for version 1 in `model_dir`, without backend settings.
     pub fn new(config: ModelConfig, model_dir: impl Into<PathBuf>) -> Self {
         let model_dir = model_dir.into();
         Self { config, model_dir, version: 1, backend_config: BTreeMap::new() }
@@ -31,47 +31,46 @@ impl Fixture {
 
 /// A backend under test.
 pub trait Subject: Sync {
-    /// The backend, opened.
+    /// Returns the opened backend.
     fn backend(&self) -> Arc<dyn Backend>;
 
-    /// A model whose first output is its first input. Best with `max_batch_size` of 4 or more and a
-    /// variable dimension. `None`: not supported for this type.
+    /// Returns a model whose first output is its first input. Best with a `max_batch_size` of 4 or more and a variable
+    /// dimension. `None` if this type is not supported.
     fn identity(&self, data_type: DataType) -> Option<Fixture>;
 
-    /// A model of two inputs whose first output is their sum and whose second is their difference.
+    /// Returns a model of two inputs whose first output is their sum and whose second is their difference.
     fn add_sub(&self, data_type: DataType) -> Option<Fixture>;
 
-    /// A decoupled model without batching, with the tensors of the built-in backend `repeat`: inputs `IN`
-    /// of the type asked for, `DELAY` (UINT32) and `WAIT` (UINT32, one element), outputs `OUT` of the type
-    /// and `IDX` (UINT32), one element each. It answers each element of `IN` after as many milliseconds as
-    /// `DELAY` has at that index, `IDX` counting from 0, and then ends the stream without another response. A
-    /// cancelled request ends early, one whose instance goes with an error. `execute` returns after `WAIT`
-    /// milliseconds.
+    /// Returns a decoupled model without batching, with the tensors of the built-in backend `repeat`. Inputs are `IN` of the
+    /// type asked for, `DELAY` (UINT32) and `WAIT` (UINT32, one element). Outputs are `OUT` of the type and `IDX` (UINT32), one
+    /// element each. It answers each element of `IN` after as many milliseconds as `DELAY` has at that index, with `IDX`
+    /// counting from 0, and then ends the stream without another response. A cancelled request ends early; one whose instance
+    /// is dropped ends with an error. `execute` returns after `WAIT` milliseconds.
     fn repeat(&self, data_type: DataType) -> Option<Fixture> {
         let _ = data_type;
         None
     }
 
-    /// Ends what the instance of this name runs in, as a crash would. False: there is no such thing.
+    /// Ends the process of the instance with this name, like a crash. Returns false if there is none.
     fn kill(&self, instance: &str) -> bool {
         let _ = instance;
         false
     }
 
-    /// A model that cannot be loaded, and what the error must name (the file).
+    /// Returns a model that cannot be loaded, and the file name that the error must have.
     fn broken(&self) -> Option<(Fixture, String)>;
 
-    /// How far a floating point result may be off.
+    /// Returns the tolerance of floating point results.
     fn tolerance(&self) -> f64 {
         0.0
     }
 
-    /// Clauses this backend does not keep; say why where you list them.
+    /// Returns the clauses that this backend does not keep. List each with its reason.
     fn ignores(&self) -> &[Clause] {
         &[]
     }
 
-    /// Makes a request one that this backend must refuse. By default its data is cut short.
+    /// Changes a request to one that this backend must refuse. By default its data is cut short.
     fn spoil(&self, request: &mut InferRequest) {
         if let Some(tensor) = request.inputs.first_mut() {
             let half = tensor.data.len() / 2;
@@ -85,37 +84,37 @@ pub trait Subject: Sync {
 pub enum Clause {
     /// One request is answered with the right tensors, types and shapes.
     SingleRequest,
-    /// Requests joined in a batch get the answers they get alone, items counted per request.
+    /// Requests joined in a batch get the same responses as alone, with items counted per request.
     JoinedRequests,
-    /// Only the outputs asked for are answered.
+    /// Only the requested outputs are returned.
     RequestedOutputs,
-    /// The largest batch of large tensors.
+    /// The largest batch of large tensors is answered.
     LargeBatch,
-    /// A tensor with a dimension of size 0.
+    /// A tensor with a dimension of size 0 is accepted.
     EmptyTensor,
     /// A request that does not fit the model gets an error.
     BadRequestFails,
-    /// The requests beside it in the batch are answered all the same.
+    /// The other requests in the batch are still answered.
     BadRequestAlone,
     /// Several instances of one model execute at the same time.
     ConcurrentInstances,
-    /// An instance may be dropped unused, and another made afterwards.
+    /// An instance may be dropped unused, and another created afterwards.
     DropWhileIdle,
-    /// What a request leaves as state of its sequence is there for the next one.
+    /// States that a request leaves are there for the next one of its sequence.
     KeptStates,
-    /// Loading a model that is not one fails and names the file.
+    /// Loading an invalid model fails, and the error names the file.
     BrokenModel,
-    /// A decoupled model answers with the right responses in order, and one end.
+    /// A decoupled model sends the right responses in order, and one end.
     StreamInOrder,
     /// A stream without a response has an end.
     EmptyStream,
-    /// Several streams of one instance go on at the same time, also after their executions returned.
+    /// Several streams of one instance run at the same time, also after their executions returned.
     StreamsSideBySide,
-    /// A cancelled stream ends before its time.
+    /// A cancelled stream ends early.
     CancelledStream,
-    /// An instance that goes ends its streams.
+    /// A dropped instance ends its streams.
     DropWhileStreaming,
-    /// An instance that was killed raises its alarm, fails what it is given, and another can be made.
+    /// A killed instance raises its alarm and fails its requests, and another can be created.
     KilledInstance,
 }
 

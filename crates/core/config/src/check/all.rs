@@ -1,4 +1,4 @@
-//! All mistakes of a configuration, where the checks of a load end at the first.
+//! Finds all mistakes of a configuration; the checks of a load stop at the first.
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
@@ -9,10 +9,10 @@ use super::{
 use crate::{Diagnostic, NormalizedConfig};
 
 impl NormalizedConfig {
-    /// All that [`ModelConfig::check`](crate::ModelConfig::check) would refuse, one after the other: at most one mistake per
-    /// input, output, group or section. Their places are found by [`ConfigSource`](crate::ConfigSource).
+    /// Returns all that [`ModelConfig::check`](crate::ModelConfig::check) would refuse: at most one mistake per input, output,
+    /// group or section. [`ConfigSource`](crate::ConfigSource) finds their places.
     ///
-    /// `is_complete`: no backend completes it any more, so that what is left out counts too.
+    /// With `is_complete`, no backend will complete the configuration, so missing parts are mistakes too.
     pub fn mistakes(&self, context: &CheckContext<'_>, is_complete: bool) -> Vec<Diagnostic> {
         let raw = &self.raw;
         let mut found: Vec<Mistake> = Vec::new();

@@ -1,4 +1,4 @@
-//! The parameter `batch_delay`: how long batches wait is left to the server.
+//! The parameter `batch_delay`: it lets the server choose the batch delay.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::{DynamicBatching, FieldPath, RawModelConfig, Scheduling};
 
 const PARAMETER: &str = "batch_delay";
 
-/// The longest that is learned where `max_queue_delay_microseconds` names none.
+/// The longest learned delay when `max_queue_delay_microseconds` sets none.
 const LONGEST: Duration = Duration::from_millis(10);
 
-/// Whether the server is to learn how long batches wait.
+/// Returns whether the server learns the batch delay.
 pub(super) fn check(raw: &RawModelConfig, scheduling: &Scheduling) -> Result<bool> {
     let Some(parameter) = raw.parameters.get(PARAMETER) else { return Ok(false) };
     let (model, value) = (&raw.name, &parameter.string_value);
@@ -20,7 +20,7 @@ pub(super) fn check(raw: &RawModelConfig, scheduling: &Scheduling) -> Result<boo
         let text = format!("{subject} is '{value}': write 'auto', or remove it");
         return refuse(field.field("value"), text, "");
     }
-    // Answers that come one by one do not tell when a caller is back.
+    // Responses that come one by one do not show when a caller is ready for its next request.
     if raw.model_transaction_policy.is_some_and(|policy| policy.decoupled) {
         return refuse(field, format!("{subject} is not for decoupled models: remove it"), "");
     }
@@ -35,7 +35,7 @@ pub(super) fn check(raw: &RawModelConfig, scheduling: &Scheduling) -> Result<boo
     }
 }
 
-/// Has the delay learned; a delay that is given is the longest.
+/// Turns on the learned delay; a delay from the configuration is its upper bound.
 pub(super) fn apply(dynamic: &mut DynamicBatching) {
     dynamic.learns_delay = true;
     if dynamic.max_queue_delay.is_zero() {

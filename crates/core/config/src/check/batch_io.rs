@@ -24,7 +24,7 @@ fn input_names(raw: &RawModelConfig) -> impl Iterator<Item = &str> {
     raw.input.iter().map(|input| input.name.as_str())
 }
 
-/// An input of the model is filled by one rule only, and by no request then: those that are have been `taken`.
+/// Checks an input. Only one rule may fill it, and requests may not. `taken` are the inputs that are filled already.
 fn check_input<'r>(
     input: &'r inference::BatchInput,
     raw: &RawModelConfig,
@@ -118,7 +118,7 @@ fn check_source(source: &str, raw: &RawModelConfig) -> Result<()> {
     refuse(element_of("source_input", 0), text, nearest("input", source, input_names(raw)))
 }
 
-/// An output is divided by one rule only.
+/// Checks that only one rule divides each output.
 fn check_targets(targets: &[String], raw: &RawModelConfig) -> Result<()> {
     let outputs = || raw.output.iter().map(|output| output.name.as_str());
     let mut seen = HashSet::new();

@@ -1,9 +1,9 @@
-//! One element of a tensor, as text: its bytes.
+//! An element of a tensor: from text to bytes.
 
 use galatea_types::DataType;
 use half::{bf16, f16};
 
-/// The bytes of an element; `None` where the text is none of this type.
+/// Returns the bytes of an element; `None` when the text is no value of this type.
 pub(super) fn element(data_type: DataType, text: &str) -> Option<Vec<u8>> {
     macro_rules! bytes {
         ($type:ty) => {

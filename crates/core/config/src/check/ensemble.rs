@@ -1,5 +1,4 @@
-//! Ensembles as far as their own configuration goes; whether the steps fit the models they name is checked
-//! where these are known.
+//! Checks an ensemble by its own configuration. `step_models` checks its steps against the models they name.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +20,7 @@ type Graph<'a> = BTreeMap<&'a str, Node<'a>>;
 struct Node<'a> {
     is_written: bool,
     is_ready: bool,
-    /// Tensors the step that writes this one reads.
+    /// Tensors that the step that writes this one reads.
     sources: Vec<&'a str>,
     is_read: bool,
 }
@@ -36,7 +35,7 @@ pub(super) fn check(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Resul
     }
 }
 
-/// All that is wrong with it, in Triton's order.
+/// Returns all mistakes, in Triton's order.
 pub(super) fn mistakes(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Vec<Mistake> {
     let mut found = fields(ensembling, raw);
     if found.is_empty() {
@@ -48,7 +47,7 @@ pub(super) fn mistakes(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Ve
     found
 }
 
-/// Fields that an ensemble does not have, and steps, which it must have.
+/// Finds fields that an ensemble cannot have, and missing steps.
 fn fields(ensembling: &ModelEnsembling, raw: &RawModelConfig) -> Vec<Mistake> {
     let ensemble = &raw.name;
     let mut found = Vec::new();
@@ -140,8 +139,8 @@ fn build_graph<'a>(ensembling: &'a ModelEnsembling, ensemble: &str) -> Result<Gr
     Ok(graph)
 }
 
-/// All that is not connected. What follows from a mistake is none of its own: an output cannot be written where an input
-/// has another name.
+/// Finds all tensors that are not connected. It leaves out consequences of a mistake: an output is not written when an input has
+/// the wrong name.
 fn connections(graph: &mut Graph<'_>, raw: &RawModelConfig) -> Vec<Mistake> {
     let mut found = unused_inputs(graph, raw);
     propagate_readiness(graph);
@@ -179,7 +178,7 @@ fn not_used(side: &'static str, tensor: &str, raw: &RawModelConfig) -> Mistake {
     )
 }
 
-/// A tensor is ready when everything its step reads is.
+/// Marks tensors as ready. A tensor is ready when everything its step reads is ready.
 fn propagate_readiness(graph: &mut Graph<'_>) {
     loop {
         let is_ready = |name: &&str| graph.get(name).is_some_and(|n| n.is_ready);
@@ -265,7 +264,7 @@ fn unused_tensors(graph: &Graph<'_>, raw: &RawModelConfig) -> Vec<Mistake> {
     found.collect()
 }
 
-/// The first entry of a step's maps that names the tensor.
+/// Returns the first entry of a step's maps that names the tensor.
 fn map_entry(raw: &RawModelConfig, tensor: &str) -> FieldPath {
     let Some(SchedulingChoice::EnsembleScheduling(ensembling)) = &raw.scheduling_choice else {
         return FieldPath::default();
@@ -281,7 +280,7 @@ fn map_entry(raw: &RawModelConfig, tensor: &str) -> FieldPath {
     })
 }
 
-/// The ensemble's names of the tensors in all `input_map`s or `output_map`s.
+/// Returns the ensemble's names of the tensors in all `input_map`s or `output_map`s.
 fn mapped<'a>(raw: &'a RawModelConfig, map: &str) -> Vec<&'a str> {
     let steps = match &raw.scheduling_choice {
         Some(SchedulingChoice::EnsembleScheduling(ensembling)) => &ensembling.step[..],

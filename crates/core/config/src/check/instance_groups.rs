@@ -1,4 +1,4 @@
-//! Instance groups: where instances run.
+//! Checks instance groups: the devices and the number of instances.
 
 use galatea_proto::inference::{
     ModelInstanceGroup, ModelRateLimiter, model_instance_group::Kind, model_rate_limiter::Resource,
@@ -48,8 +48,8 @@ pub(super) fn check(
     groups.collect()
 }
 
-/// Whether a group asks for GPUs of which none is there, where such groups run on the CPU. `is_automatic`: its kind was
-/// AUTO. One that could run on a part of its GPUs is no such group: it would become slow without anyone seeing why.
+/// Returns whether a group for GPUs runs on the CPU because the server has none of its GPUs. With `is_automatic`, its kind was
+/// AUTO. A group with some of its GPUs present is not moved: it would become slow without a visible reason.
 fn runs_on_cpu_instead(
     group: &ModelInstanceGroup,
     is_automatic: bool,
@@ -69,7 +69,7 @@ fn runs_on_cpu_instead(
     context.missing_gpus == MissingGpus::UseCpu && asks_for_gpus && !has_gpu
 }
 
-/// The instances of a group on all the GPUs that it names.
+/// Returns the number of instances of a group on all the GPUs that it names.
 fn on_each_gpu(count: u32, group: &ModelInstanceGroup) -> u32 {
     count.saturating_mul(u32::try_from(group.gpus.len().max(1)).unwrap_or(u32::MAX))
 }
@@ -119,7 +119,7 @@ fn check_kind(
     }
 }
 
-/// How GPUs of a group do not go with those of the server: field, problem and advice.
+/// Returns why the GPUs of a group do not match those of the server: field, problem and advice.
 fn gpu_problem(
     gpus: &[i32],
     context: &CheckContext<'_>,
@@ -158,7 +158,7 @@ fn gpu_problem(
     Some((element_of("gpus", index), problem, advice))
 }
 
-/// Profiles are for TensorRT.
+/// Checks profiles, which only TensorRT uses.
 fn check_profiles(group: &ModelInstanceGroup, raw: &RawModelConfig) -> Result<()> {
     let Some(first) = group.profile.first() else {
         return Ok(());

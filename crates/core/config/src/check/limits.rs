@@ -1,23 +1,23 @@
-//! Counts for which the server makes something, as a thread: each has a limit.
+//! Limits on counts for which the server creates something, such as a thread.
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
 use super::mistake::{Result, element_of, refuse};
 use crate::{FieldPath, RawModelConfig};
 
-/// Instances of a model, over all groups and GPUs. Each has a thread, those of Python models a process.
+/// Most instances of a model, over all groups and GPUs. Each has a thread; those of Python models have a process.
 pub(crate) const MAX_INSTANCES: u64 = 1024;
 
-/// Steps of an ensemble. How they fit together takes a time that grows with the square of their number.
+/// Most steps of an ensemble. The time to check how they fit together grows with the square of their number.
 pub(crate) const MAX_STEPS: u64 = 1024;
 
-/// How often a warm-up sample is executed: nothing ends a load but its last execution.
+/// Most executions of a warm-up sample: nothing ends a load before its last execution.
 pub(crate) const MAX_WARMUP_COUNT: u64 = 100_000;
 
-/// Requests of one warm-up sample. Each is held until all were executed together.
+/// Most requests of a warm-up sample. All are held until they were executed together.
 pub(crate) const MAX_WARMUP_BATCH: u64 = 65_536;
 
-/// What each instance of a model costs.
+/// Checks the numbers of instances, and of executions and requests of warm-up samples.
 pub(super) fn check(raw: &RawModelConfig) -> Result<()> {
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
@@ -47,7 +47,7 @@ fn largest_group(raw: &RawModelConfig) -> usize {
     groups.max_by_key(|(_, group)| group.count).map_or(0, |(index, _)| index)
 }
 
-/// Before anything else is done with the steps.
+/// Checks the number of steps. It runs before any other use of the steps.
 pub(super) fn check_steps(raw: &RawModelConfig) -> Result<()> {
     let Some(SchedulingChoice::EnsembleScheduling(ensemble)) = &raw.scheduling_choice else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Histograms that a model asks for.
+//! Checks the histograms that a model asks for.
 
 use galatea_proto::inference::{ModelMetrics, model_metrics::metric_control::MetricOptions};
 

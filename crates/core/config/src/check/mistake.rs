@@ -1,15 +1,15 @@
-//! Mistakes that the checks find: Triton's words, the field, and what to do about it.
+//! Mistakes that the checks find: Triton's words, the field, and advice.
 
 use galatea_types::suggest;
 
 use crate::{Diagnostic, FieldPath};
 
-/// In a box: it is large, and a mistake is rare.
+/// Boxed: a mistake is large and rare.
 pub(super) type Mistake = Box<Diagnostic>;
 
 pub(super) type Result<T, E = Mistake> = std::result::Result<T, E>;
 
-/// Makes a mistake in `field`. The advice is empty where the text says what to do.
+/// Makes a mistake in `field`. The advice is empty when the text already has it.
 pub(super) fn mistake(
     field: impl Into<FieldPath>,
     text: impl Into<String>,
@@ -28,7 +28,7 @@ pub(super) fn refuse<T>(
     Err(mistake(field, text, advice))
 }
 
-/// The same mistake, seen from outside of a part.
+/// Returns the same mistake with `part` before its field.
 pub(super) fn inside(part: impl Into<FieldPath>) -> impl FnOnce(Mistake) -> Mistake {
     move |mut found| {
         found.field = part.into().join(std::mem::take(&mut found.field));
@@ -36,12 +36,12 @@ pub(super) fn inside(part: impl Into<FieldPath>) -> impl FnOnce(Mistake) -> Mist
     }
 }
 
-/// The place of an element in a list.
+/// Returns the path of an element of a list.
 pub(super) fn element_of(list: &'static str, index: usize) -> FieldPath {
     FieldPath::from(list).index(index)
 }
 
-/// Suggests the known name that is most like `name`, or else what `otherwise` makes of the first of the known ones.
+/// Suggests the known name nearest to `name`. Without a near name it uses `otherwise` with the first known names.
 pub(super) fn meant(
     name: &str,
     known: &[&str],

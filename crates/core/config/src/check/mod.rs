@@ -34,11 +34,11 @@ use crate::{
 impl ModelConfig {
     /// Checks a normalised configuration; see [`crate::normalize`].
     ///
-    /// A bare [`RawModelConfig`] is taken as well; its counts then pass for given ones.
+    /// A bare [`RawModelConfig`] is accepted too; its counts then pass for given ones.
     ///
     /// # Errors
-    /// `InvalidArg` with Triton's text for the first thing found wrong; its source is a [`crate::Diagnostic`] that names the
-    /// field, and what to do.
+    /// `InvalidArg` with Triton's text for the first mistake. Its source is a [`crate::Diagnostic`] that names the field and
+    /// gives advice.
     pub fn check(
         config: impl Into<NormalizedConfig>,
         context: &CheckContext<'_>,
@@ -47,14 +47,14 @@ impl ModelConfig {
     }
 }
 
-/// Triton refuses a configuration in two phases, which clients can tell apart: some things when it is read from its
-/// repository, the rest when a version is loaded. [`ModelConfig::check`] looks at all of it.
+/// Triton refuses a configuration in two phases, which clients can tell apart: when it reads the repository, and when it loads a
+/// version. [`ModelConfig::check`] checks everything.
 impl NormalizedConfig {
-    /// Looks at what makes a configuration unreadable, before its backend is looked for: all that no backend completes.
-    /// `is_complete`: no backend will complete the inputs and outputs either.
+    /// Checks what no backend completes, before the backend is looked for. With `is_complete`, no backend will complete the
+    /// inputs and outputs either.
     ///
     /// # Errors
-    /// As those of [`ModelConfig::check`].
+    /// The errors of [`ModelConfig::check`].
     pub fn check_polled(
         &self,
         context: &CheckContext<'_>,
@@ -72,10 +72,10 @@ impl NormalizedConfig {
         checked.map_err(|found| found.into_unplaced_error(Code::InvalidArg))
     }
 
-    /// Looks at the instance groups, which no backend completes either.
+    /// Checks the instance groups, which no backend completes either.
     ///
     /// # Errors
-    /// As those of [`ModelConfig::check`].
+    /// The errors of [`ModelConfig::check`].
     pub fn check_instance_groups(&self, context: &CheckContext<'_>) -> galatea_types::Result<()> {
         let checked = limits::check(&self.raw).and_then(|()| {
             let scheduling = scheduling(&self.raw)?;
@@ -85,15 +85,15 @@ impl NormalizedConfig {
     }
 }
 
-/// What is known of a configuration when it was read.
-struct Polled {
+/// The parts of a configuration that are known once it was read.
+struct ReadConfig {
     version_policy: VersionPolicy,
     max_batch_size: u32,
-    /// A sequence batcher does not have its states yet.
+    /// The scheduler. A sequence batcher has no states yet.
     scheduling: Scheduling,
 }
 
-fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
+fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<ReadConfig> {
     names::check(raw, context)?;
     limits::check_steps(raw)?;
     let version_policy = version_policy(raw)?;
@@ -101,12 +101,12 @@ fn polled(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<Polled> {
     let scheduling = scheduling(raw)?;
     response_cache::check(raw)?;
     metrics::check(raw.model_metrics.as_ref())?;
-    Ok(Polled { version_policy, max_batch_size, scheduling })
+    Ok(ReadConfig { version_policy, max_batch_size, scheduling })
 }
 
 fn checked(config: NormalizedConfig, context: &CheckContext<'_>) -> Result<ModelConfig> {
     let raw = &config.raw;
-    let Polled { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
+    let ReadConfig { version_policy, max_batch_size, mut scheduling } = polled(raw, context)?;
     limits::check(raw)?;
     let instance_groups = instance_groups(&config, &scheduling, context)?;
     let (inputs, outputs) = (tensors::check_inputs(raw)?, tensors::check_outputs(raw)?);
@@ -177,7 +177,7 @@ fn max_batch_size(raw: &RawModelConfig) -> Result<u32> {
     })
 }
 
-/// Which scheduler a model gets.
+/// Returns the scheduler of a model.
 fn scheduling(raw: &RawModelConfig) -> Result<Scheduling> {
     match &raw.scheduling_choice {
         Some(SchedulingChoice::EnsembleScheduling(ensembling)) => {
@@ -204,7 +204,7 @@ fn scheduling(raw: &RawModelConfig) -> Result<Scheduling> {
     }
 }
 
-/// The data type of this number in the message; `None` for the invalid type and for numbers no type has.
+/// Returns the data type of this number in the message; `None` for the invalid type and for unknown numbers.
 fn data_type(number: i32) -> Option<DataType> {
     let name = inference::DataType::try_from(number).ok()?.as_str_name();
     DataType::ALL.into_iter().find(|data_type| data_type.config_name() == name)

@@ -1,4 +1,4 @@
-//! Name, platform and backend of a model.
+//! Checks name, platform and backend of a model.
 
 use super::{
     context::CheckContext,
@@ -47,7 +47,7 @@ pub(super) fn check(raw: &RawModelConfig, context: &CheckContext<'_>) -> Result<
     }
 }
 
-/// A backend with platforms of its own takes only these; any other takes whatever is written.
+/// Checks platform and backend together. A backend with platforms of its own takes only these; any other takes all.
 fn check_pair(platform: &str, backend: &str) -> Result<()> {
     let mut platforms = platforms_of(backend).peekable();
     if platforms.peek().is_none() || backend_for_platform(platform) == Some(backend) {

@@ -1,4 +1,4 @@
-//! The section `optimization`, in which nothing can be wrong.
+//! Reads the section `optimization`, in which nothing can be wrong.
 
 use galatea_proto::inference::model_optimization_policy::{
     ModelPriority as RawPriority, execution_accelerators::Accelerator as RawAccelerator,

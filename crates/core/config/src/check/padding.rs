@@ -12,7 +12,7 @@ use crate::{
     FieldPath, PaddedInput, PaddedOutput, Padding, PaddingMask, RawModelConfig, TensorSpec,
 };
 
-/// The parameter that switches it on; all others begin with it and a point.
+/// The parameter that switches padding on; the others begin with it and a point.
 const SWITCH: &str = "pad_batches";
 const INPUTS: &str = "inputs";
 const VALUE: &str = "value";
@@ -20,18 +20,18 @@ const MASK: &str = "mask";
 const MASK_OF: &str = "mask_of";
 const BUCKETS: &str = "buckets";
 const MAX_PADDING: &str = "max_padding";
-/// Before the name of an input.
+/// Prefix before the name of an input.
 const VALUE_OF: &str = "value.";
-/// Before the name of an output.
+/// Prefix before the name of an output.
 const LENGTH_OF: &str = "length_of.";
-/// Of an output that is as the model gives it.
+/// Value for an output that stays as the model returns it.
 const NONE: &str = "none";
-/// More would only make the configuration long.
+/// Most buckets: more would only make the configuration long.
 const MOST_BUCKETS: usize = 256;
-/// On a CPU a run costs as much as few more elements: more padding would cost more than it saves.
+/// Default share of padding. On a CPU a run costs as much as a few more elements, so more padding costs more than it saves.
 const DEFAULT_MAX_PADDING: f64 = 0.2;
 
-/// The settings of a model as they are written, without `pad_batches.`.
+/// The settings of a model without their prefix `pad_batches.`.
 struct Settings<'a> {
     model: &'a str,
     values: BTreeMap<&'a str, &'a str>,
@@ -42,7 +42,7 @@ impl<'a> Settings<'a> {
         self.values.get(parameter).map(|value| value.trim())
     }
 
-    /// Refuses a parameter, by what is behind `pad_batches.`; empty: the switch.
+    /// Refuses a parameter by the part behind `pad_batches.`; empty means the switch.
     fn refuse<T>(&self, parameter: &str, problem: &str, advice: &str) -> Result<T> {
         let key = match parameter {
             "" => SWITCH.to_owned(),
@@ -69,7 +69,7 @@ fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// `None` where it is not switched on.
+/// Returns `None` when padding is not switched on.
 pub(super) fn check(
     raw: &RawModelConfig,
     parameters: &BTreeMap<String, String>,
@@ -90,7 +90,7 @@ pub(super) fn check(
     let outputs = padded_outputs(&settings, outputs, &padded)?;
     let inputs = padded.into_iter().map(|spec| padded_input(&settings, spec));
     let mut inputs = inputs.collect::<Result<Vec<_>>>()?;
-    // What a request brings as its mask is padded with zeros, as what the server makes.
+    // A mask from a request is padded with zeros, as the server's own mask is.
     inputs.extend(
         mask.as_ref()
             .map(|mask| PaddedInput { name: mask.name.clone(), value: vec![0; mask.one.len()] }),
@@ -173,7 +173,7 @@ fn can_be_padded(spec: &TensorSpec) -> bool {
     spec.dims.is_variable() && !spec.allows_ragged_batch
 }
 
-/// All but the mask.
+/// Returns the padded inputs, without the mask.
 fn padded_inputs<'s>(
     settings: &Settings<'_>,
     inputs: &'s [TensorSpec],
@@ -279,7 +279,7 @@ fn buckets(settings: &Settings<'_>) -> Result<Vec<i64>> {
     )
 }
 
-/// Buckets say by themselves how much is padded.
+/// Returns the share of padding. Buckets limit the padding by themselves.
 fn max_padding(settings: &Settings<'_>, buckets: &[i64]) -> Result<Option<f64>> {
     let Some(text) = settings.get(MAX_PADDING) else {
         return Ok(buckets.is_empty().then_some(DEFAULT_MAX_PADDING));

@@ -1,11 +1,11 @@
-//! Models whose responses cannot be cached.
+//! Refuses the response cache for models whose responses cannot be cached.
 
 use galatea_proto::inference::model_config::SchedulingChoice;
 
 use super::mistake::{Result, refuse};
 use crate::{ModelConfig, RawModelConfig};
 
-/// Of an ensemble whose steps' models are known: whether it can be cached is known only then.
+/// Checks an ensemble. This needs the models of its steps: only they show whether it is decoupled.
 pub(super) fn check_ensemble(ensemble: &ModelConfig, is_decoupled: bool) -> Result<()> {
     match ensemble.caches_responses() && is_decoupled {
         true => decoupled(ensemble.name()),
@@ -18,7 +18,7 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<()> {
     if !raw.response_cache.is_some_and(|c| c.enable) {
         return Ok(());
     }
-    // They depend on earlier requests.
+    // Responses depend on earlier requests.
     if matches!(raw.scheduling_choice, Some(SchedulingChoice::SequenceBatching(_))) {
         let text = format!(
             "Response Cache does not currently support model {model} with sequence batching scheduler. Please disable the \
@@ -32,7 +32,7 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<()> {
     }
 }
 
-/// There is any number of responses.
+/// Refuses a decoupled model: it has any number of responses.
 fn decoupled(model: &str) -> Result<()> {
     let text = format!(
         "Response Cache does not currently support model {model} with 'decoupled' transaction policy. Please disable the \

@@ -1,4 +1,4 @@
-//! The dynamic batcher.
+//! Checks the dynamic batcher.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use galatea_proto::inference::{ModelDynamicBatching, ModelQueuePolicy, model_que
 use super::mistake::{Result, element_of, refuse};
 use crate::{DynamicBatching, FieldPath, QueuePolicy, RawModelConfig, TimeoutAction};
 
-/// Preferred sizes in ascending order, each once. `what`: the field, in words.
+/// Returns preferred sizes in ascending order, each once. `what` names the field in words.
 pub(super) fn check_preferred(sizes: &[i32], what: &str, raw: &RawModelConfig) -> Result<Vec<u32>> {
     let RawModelConfig { name: model, max_batch_size: most, .. } = raw;
     let mut preferred = Vec::with_capacity(sizes.len());
@@ -82,7 +82,7 @@ fn check_priorities(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
     }
 }
 
-/// Responses in the order of the requests rule out anything that lets one request overtake another.
+/// Checks `preserve_ordering`: it rules out anything that lets one request overtake another.
 fn check_ordering(dynamic: &ModelDynamicBatching, model: &str) -> Result<()> {
     if dynamic.priority_levels > 1 {
         let text = format!(

@@ -1,4 +1,4 @@
-//! The sequence batcher: controls and strategy.
+//! Checks the sequence batcher: controls and strategy.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     SequenceStrategy,
 };
 
-/// Everything but the states, which are checked after it.
+/// Checks everything but the states, which are checked after it.
 pub(super) fn check(
     batcher: &ModelSequenceBatching,
     raw: &RawModelConfig,
@@ -74,7 +74,7 @@ fn control_kind(control: &Control, kind: Kind, model: &str) -> Result<ControlKin
     false_true(control, kind.as_str_name(), model).map(make)
 }
 
-/// All controls, with their place and the input that they are part of.
+/// Returns all controls, each with its place and its input.
 fn placed_controls(
     batcher: &ModelSequenceBatching,
 ) -> impl Iterator<Item = (FieldPath, &str, &Control)> {
@@ -184,7 +184,7 @@ fn correlation_id(control: &Control, model: &str) -> Result<DataType> {
     }
 }
 
-/// Without a choice the strategy is direct.
+/// Returns the strategy. Without a choice it is direct.
 fn strategy(batcher: &ModelSequenceBatching, raw: &RawModelConfig) -> Result<SequenceStrategy> {
     let direct = match &batcher.strategy_choice {
         Some(StrategyChoice::Oldest(oldest)) => return self::oldest(oldest, raw),

@@ -1,4 +1,4 @@
-//! The states of a sequence, and what they begin with.
+//! Checks the states of a sequence and their initial values.
 
 use galatea_proto::inference::{
     model_config::SchedulingChoice,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{InitialData, InitialState, RawModelConfig, SequenceState};
 
-/// The states of all sequences; none where there is no sequence batcher.
+/// Returns the states of all sequences; none without a sequence batcher.
 pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<SequenceState>> {
     let Some(SchedulingChoice::SequenceBatching(batcher)) = &raw.scheduling_choice else {
         return Ok(Vec::new());
@@ -23,7 +23,7 @@ pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<SequenceState>> {
     checked.collect()
 }
 
-/// A state may have one initial state, of its own type and dimensions and of a fixed size.
+/// Checks a state. It may have one initial state, of its own type and dimensions and of a fixed size.
 fn check_one(state: &State) -> Result<SequenceState> {
     let input = &state.input_name;
     let initial = match state.initial_state.as_slice() {

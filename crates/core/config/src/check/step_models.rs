@@ -1,4 +1,4 @@
-//! Whether an ensemble and the models of its steps fit together: names, data types, shapes and batch sizes.
+//! Checks an ensemble against the models of its steps: names, data types, shapes and batch sizes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,18 +11,18 @@ use super::{
 };
 use crate::{Diagnostic, EnsembleStep, FieldPath, ModelConfig, Scheduling, TensorSpec};
 
-/// What is known of an ensemble tensor, and which model it was learnt from.
+/// The known facts about an ensemble tensor, and the model they come from.
 struct Node<'a> {
     model: &'a str,
     data_type: DataType,
     dims: Shape,
-    /// With the batch dimension, where the model has one.
+    /// The dimensions with the batch dimension, if the model has one.
     full_dims: Shape,
 }
 
 impl ModelConfig {
-    /// This ensemble's configuration with what follows from `models`, those of its steps in order: it is
-    /// decoupled where one of them is. Any other configuration stays as it is.
+    /// Completes this ensemble's configuration from `models`, the models of its steps in order: it is decoupled when one of them
+    /// is. Any other configuration stays as it is.
     ///
     /// # Errors
     /// `InvalidArg` with Triton's text, which names ensemble, step and tensor, when they do not fit.
@@ -43,7 +43,7 @@ impl ModelConfig {
         Ok(config)
     }
 
-    /// Whether the responses of this ensemble, as it is with the models of its steps, can be cached if they are to be.
+    /// Checks that the responses of this ensemble can be cached. The models of its steps must be known.
     ///
     /// # Errors
     /// `InvalidArg` with Triton's text.
@@ -52,8 +52,8 @@ impl ModelConfig {
             .map_err(|found| found.into_unplaced_error(Code::InvalidArg))
     }
 
-    /// How this ensemble does not fit the models of its steps, at most one mistake per step. `models`: in the order of the
-    /// steps, as far as they are known. Their places are found by [`ConfigSource`](crate::ConfigSource).
+    /// Returns the mistakes between this ensemble and the models of its steps, at most one per step. `models` has the known
+    /// models in the order of the steps. [`ConfigSource`](crate::ConfigSource) finds the places of the mistakes.
     pub fn step_mistakes(&self, models: &[Option<Arc<ModelConfig>>]) -> Vec<Diagnostic> {
         let Scheduling::Ensemble(ensembling) = &self.scheduling else { return Vec::new() };
         let is_decoupled = models.iter().flatten().any(|model| model.is_decoupled);
@@ -63,8 +63,7 @@ impl ModelConfig {
         found.map(|found| *found).collect()
     }
 
-    /// This ensemble's configuration with the namespaces of the models that its steps were found to mean, in order. What
-    /// the user wrote there does not count.
+    /// Sets the namespaces of the models that the steps refer to, in order. They replace what the user wrote.
     #[must_use]
     pub fn with_step_namespaces<'a>(mut self, namespaces: impl Iterator<Item = &'a str>) -> Self {
         if let Some(EnsembleScheduling(ensembling)) = &mut self.raw.scheduling_choice {
@@ -76,7 +75,7 @@ impl ModelConfig {
     }
 }
 
-/// The first mistake of each step. `None` in `models`: nothing is known of that one.
+/// Returns the first mistake of each step. `None` in `models` is an unknown model.
 fn check_steps<'a>(
     ensemble: &'a ModelConfig,
     steps: &'a [EnsembleStep],
@@ -112,7 +111,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// An ensemble with a batch dimension may contain a model without one, as long as the shapes match.
+/// Checks the batch sizes. An ensemble with a batch dimension may contain a model without one if the shapes match.
 fn check_batch_size(ensemble: &ModelConfig, model: &ModelConfig) -> Result<()> {
     let (wanted, allowed) = (ensemble.max_batch_size(), model.max_batch_size());
     if allowed == 0 || allowed >= wanted {
@@ -186,8 +185,7 @@ fn check_outputs<'a>(
     Ok(())
 }
 
-/// What else the key of a map could mean. A key is the name in the step's model, which is easily mistaken for the
-/// ensemble's.
+/// Lists other meanings of the key of a map. A key is the name in the step's model; users often write the ensemble's name there.
 fn known_names(side: &str, name: &str, model: &str, specs: &[TensorSpec]) -> String {
     let names: Vec<&str> = specs.iter().map(|spec| &*spec.name).collect();
     meant(name, &names, |listed| {
@@ -197,12 +195,12 @@ fn known_names(side: &str, name: &str, model: &str, specs: &[TensorSpec]) -> Str
     })
 }
 
-/// The entry of a step's map.
+/// Returns the path of an entry of a step's map.
 fn entry(map: &'static str, key: &str) -> FieldPath {
     FieldPath::from(map).named(key)
 }
 
-/// Compares what a step declares of a tensor with the first declaration of it.
+/// Compares a tensor declared by a step with its first declaration.
 fn compare<'a>(
     tensor: &'a str,
     declared: Node<'a>,

@@ -1,4 +1,4 @@
-//! Inputs and outputs.
+//! Checks inputs and outputs.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{FieldPath, RawModelConfig, TensorSpec};
 
-/// An input, or an output, which has all of its parts but labels.
+/// An input, or an output, which has all parts of an input except labels.
 struct Tensor<'a> {
     raw: &'a RawModelConfig,
     /// `input` or `output`.
@@ -32,8 +32,7 @@ pub(super) fn check_outputs(raw: &RawModelConfig) -> Result<Vec<TensorSpec>> {
     outputs.collect()
 }
 
-/// What is wrong with each of them. Unless the configuration `is_complete`, a backend could still make some of it right, by
-/// what only the model's file says.
+/// Returns the mistake of each of them. Without `is_complete`, a backend may still complete a tensor from the model's file.
 pub(super) fn mistakes(raw: &RawModelConfig, is_complete: bool) -> Vec<Mistake> {
     let counts = |tensor: &Tensor<'_>| is_complete || !tensor.may_be_completed();
     let tensors = inputs(raw).chain(outputs(raw)).filter(counts);
@@ -75,7 +74,7 @@ impl Tensor<'_> {
         self.declared.reshape.as_ref().map(|reshape| reshape.shape.as_slice())
     }
 
-    /// Whether it is reshaped to a scalar where there is no batch dimension to keep.
+    /// Returns whether it is reshaped to a scalar and has no batch dimension.
     fn is_scalar_without_batching(&self) -> bool {
         self.reshape().is_some_and(<[_]>::is_empty) && self.raw.max_batch_size == 0
     }
@@ -184,7 +183,7 @@ fn wrong_dimension(dims: &[i64]) -> Option<usize> {
     dims.iter().position(|&dimension| dimension < 1 && dimension != -1)
 }
 
-/// Field, problem and advice.
+/// Returns field, problem and advice of a wrong reshape.
 fn reshape_problem(
     dims: &[i64],
     reshape: &[i64],
@@ -214,8 +213,8 @@ fn reshape_problem(
     Some(("reshape".into(), problem, advice))
 }
 
-/// Element counts of the runs of dimensions between the variable ones: a reshape may move dimensions
-/// only inside such a run, e.g. `[2,4,-1,6]` into `[8,-1,1,6]`. `None`: the product overflows.
+/// Returns the element counts of the runs between the variable dimensions. A reshape may move dimensions only inside such a run,
+/// e.g. `[2,4,-1,6]` into `[8,-1,1,6]`. `None` when the product overflows.
 fn fixed_sizes(dims: &[i64]) -> Vec<Option<i64>> {
     let product = |run: &[i64]| run.iter().try_fold(1_i64, |n, &d| n.checked_mul(d));
     dims.split(|&d| d == -1).map(product).collect()

@@ -1,4 +1,4 @@
-//! The samples of `model_warmup`.
+//! Checks the samples of `model_warmup`.
 
 use galatea_proto::inference::{
     ModelWarmup,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{FieldPath, RawModelConfig, Warmup, WarmupData, WarmupInput};
 
-/// Samples with a batch size of 0 are skipped, as Triton does.
+/// Returns the samples. Those with a batch size of 0 are skipped, as Triton does.
 pub(super) fn check(raw: &RawModelConfig) -> Result<Vec<Warmup>> {
     let samples = raw.model_warmup.iter().enumerate().filter(|(_, sample)| sample.batch_size > 0);
     let checked = |(index, sample)| {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, as it is told to people: the sentence, its place, and what to do.
+//! Findings about a configuration, as people read them: the sentence, its place, and advice.
 
 mod place;
 mod render;
@@ -13,12 +13,12 @@ pub use self::{
 };
 use crate::FieldPath;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The model does not load.
     Error,
-    /// It loads, and does perhaps not what was meant.
+    /// The model loads, but may not do what was meant.
     Warning,
     /// Worth knowing.
     Note,
@@ -35,9 +35,8 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding about a model's configuration or its files. The source of an [`Error`] where that came from a
-/// configuration: [`Diagnostic::of`] finds it again, so that the log, the index, the answer to a load and an inspection
-/// without a server say the same.
+/// A finding about a model's configuration or its files. An [`Error`] that came from a configuration has it as its source, and
+/// [`Diagnostic::of`] returns it. So the log, the index, the answer to a load and an inspection without a server say the same.
 ///
 /// ```
 /// use galatea_config::{Diagnostic, Place};
@@ -52,30 +51,30 @@ impl fmt::Display for Severity {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, on one line: Triton's sentence where it has one.
+    /// The problem on one line, in Triton's words when it has some.
     pub text: String,
-    /// What to do about it, on one line.
+    /// Advice on one line.
     pub advice: Option<String>,
-    /// The field that it is about; empty when it is about none.
+    /// The field of the finding; empty when it is about none.
     pub field: FieldPath,
-    /// Where it is, as far as that is known.
+    /// The place, if it is known.
     pub place: Option<Place>,
 }
 
 impl Diagnostic {
-    /// One of [`Severity::Error`], without a place.
+    /// Makes a finding of [`Severity::Error`], without a place.
     pub fn error(text: impl Into<String>) -> Self {
         Self::new(Severity::Error, text)
     }
 
-    /// One of [`Severity::Warning`], without a place.
+    /// Makes a finding of [`Severity::Warning`], without a place.
     pub fn warning(text: impl Into<String>) -> Self {
         Self::new(Severity::Warning, text)
     }
 
-    /// One of [`Severity::Note`], without a place.
+    /// Makes a finding of [`Severity::Note`], without a place.
     pub fn note(text: impl Into<String>) -> Self {
         Self::new(Severity::Note, text)
     }
@@ -85,28 +84,28 @@ impl Diagnostic {
         Self { severity, text, advice: None, field: FieldPath::default(), place: None }
     }
 
-    /// The same with what to do.
+    /// Adds advice.
     #[must_use]
     pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// The same about a field, by which its place is found where the text is at hand.
+    /// Sets the field, by which the place is found when the text is available.
     #[must_use]
     pub fn about(mut self, field: impl Into<FieldPath>) -> Self {
         self.field = field.into();
         self
     }
 
-    /// The same at a place.
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// The finding that an error came from.
+    /// Returns the finding that an error came from.
     pub fn of(error: &Error) -> Option<&Self> {
         let mut cause = error::Error::source(error);
         while let Some(source) = cause {
@@ -118,25 +117,25 @@ impl Diagnostic {
         None
     }
 
-    /// The line of the file, from 1.
+    /// Returns the line of the file, from 1.
     pub fn line(&self) -> Option<usize> {
         Some(self.place.as_ref()?.position?.line)
     }
 
-    /// The character in the line, from 1.
+    /// Returns the character in the line, from 1.
     pub fn column(&self) -> Option<usize> {
         Some(self.place.as_ref()?.position?.column)
     }
 
-    /// `m/config.pbtxt:12:3: text; advice`, as far as they are known.
+    /// Returns `m/config.pbtxt:12:3: text; advice`, with the parts that are known.
     pub fn one_line(&self) -> String {
         let place = self.place.iter().map(|place| format!("{place}: "));
         let advice = self.advice.iter().map(|advice| format!("; {advice}"));
         place.chain([self.text.clone()]).chain(advice).collect()
     }
 
-    /// What follows the text where that must come first, because clients know it by its beginning:
-    /// ` (m/config.pbtxt:12:3: advice)`, as far as they are known.
+    /// Returns place and advice for messages whose text must come first, because clients know it by its beginning: `
+    /// (m/config.pbtxt:12:3: advice)`, with the parts that are known.
     pub fn appendix(&self) -> String {
         match (&self.place, &self.advice) {
             (Some(place), Some(advice)) => format!(" ({place}: {advice})"),
@@ -146,19 +145,19 @@ impl Diagnostic {
         }
     }
 
-    /// The error that says the text alone: place and advice follow when [`ConfigSource::locate`](crate::ConfigSource::locate)
-    /// has found where the field stands.
+    /// Returns an error with the text alone. [`ConfigSource::locate`](crate::ConfigSource::locate) adds place and advice when it
+    /// has found the field.
     pub fn into_unplaced_error(self, code: Code) -> Error {
         Error::new(code, self.text.as_str()).with_source(self)
     }
 
-    /// The error that says it on one line, the place first.
+    /// Returns an error with the finding on one line, the place first.
     pub fn into_error(self, code: Code) -> Error {
         Error::new(code, self.one_line()).with_source(self)
     }
 }
 
-/// The text alone: an error that has this as its source has said place and advice.
+/// The text alone: an error with this as its source already has place and advice.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

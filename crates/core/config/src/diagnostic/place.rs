@@ -1,11 +1,11 @@
-//! Where something is.
+//! Places in files.
 
 use std::fmt;
 
-/// Longest piece of a line that is kept to be shown, in characters.
+/// Longest part of a line that is kept to be shown, in characters.
 const SHOWN_WIDTH: usize = 120;
 
-/// A place in a text. Both count from 1, columns in characters, as editors show them.
+/// A place in a text. Both numbers count from 1, columns in characters, as editors show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line.
@@ -29,10 +29,10 @@ impl fmt::Display for Position {
 /// A file, or a place in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file as people know it, e.g. its path inside of the repository. Never the path on the server where clients
-    /// read it. What came as JSON is `config#/input/0/dims`, with the JSON pointer of the field.
+    /// The file as people know it, e.g. its path inside the repository. Clients read it, so it is never the path on the server.
+    /// For JSON it is `config#/input/0/dims`, with the JSON pointer of the field.
     pub file: String,
-    /// Where in the file, if it is text and the place is known.
+    /// The position in the file, if it is text and the position is known.
     pub position: Option<Position>,
     excerpt: Option<Excerpt>,
 }
@@ -46,12 +46,12 @@ struct Excerpt {
 }
 
 impl Place {
-    /// A file as a whole.
+    /// Makes the place of a whole file.
     pub fn file(file: impl Into<String>) -> Self {
         Self { file: file.into(), position: None, excerpt: None }
     }
 
-    /// A place in a file with this text.
+    /// Makes a place in a file with this text.
     pub fn in_text(file: impl Into<String>, source: &str, position: impl Into<Position>) -> Self {
         let position = position.into();
         let line = source.split('\n').nth(position.line.saturating_sub(1));
@@ -59,12 +59,12 @@ impl Place {
         Self { file: file.into(), position: Some(position), excerpt }
     }
 
-    /// The line of the file that it is in, without what could do something to a terminal; of a long one a part.
+    /// Returns the line of the file at the place, without control characters; a part of it when it is long.
     pub fn line_text(&self) -> Option<&str> {
         self.excerpt.as_ref().map(|excerpt| excerpt.shown.as_str())
     }
 
-    /// The white space that, written under [`Place::line_text`], puts a caret under the place.
+    /// Returns the white space that puts a caret under the place, in a line below [`Place::line_text`].
     pub fn caret_indent(&self) -> Option<&str> {
         self.excerpt.as_ref().map(|excerpt| excerpt.indent.as_str())
     }
@@ -78,8 +78,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The part of `line` around character `at`. Tabs stay tabs in text and indent, so that the caret is in the right
-/// column whatever their width; other control characters could do anything to a terminal.
+/// Returns the part of `line` around character `at`. Tabs stay in text and indent, so that the caret is in the right column
+/// whatever their width. Other control characters are replaced: they could change the terminal.
 fn excerpt(line: &str, at: usize) -> Excerpt {
     let start = at.saturating_sub(SHOWN_WIDTH * 2 / 3);
     let visible =

@@ -1,17 +1,17 @@
-//! Several lines for a terminal.
+//! Renders findings in several lines for a terminal.
 
 use std::fmt::Write;
 
 use super::Diagnostic;
 
-/// The parts of a rendering, which a terminal may show in colours of its own.
+/// The parts of a rendering, which a terminal may show in different colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// File, line and column.
     Place,
     /// `error`, `warning` or `note`, with the colon.
     Severity,
-    /// What is wrong.
+    /// The problem.
     Text,
     /// Line numbers and the bar beside the line of the file.
     Margin,
@@ -19,16 +19,16 @@ pub enum Part {
     Line,
     /// The caret under it.
     Caret,
-    /// What to do.
+    /// The advice.
     Advice,
 }
 
-/// Every part as it is.
+/// Returns every part unchanged.
 pub fn plain(_: Part, text: &str) -> String {
     text.to_owned()
 }
 
-/// In the colours of a terminal that has them.
+/// Returns a part in the colours of a terminal.
 pub fn coloured(part: Part, text: &str) -> String {
     let style = match part {
         Part::Place | Part::Text => "1",
@@ -44,8 +44,8 @@ pub fn coloured(part: Part, text: &str) -> String {
 }
 
 impl Diagnostic {
-    /// Several lines without an end of line behind the last: the text, the line of the file with a caret under the
-    /// place, and the advice.
+    /// Returns several lines without a final line break: the text, the line of the file with a caret under the place, and the
+    /// advice.
     ///
     /// ```text
     /// m/config.pbtxt:2:9: error: model input 'x' dimension must be integer >= 1
@@ -60,8 +60,8 @@ impl Diagnostic {
         self.render_within(usize::MAX, paint)
     }
 
-    /// Renders it as [`Diagnostic::render`] does, for a terminal that is `width` columns wide: sentences go on below, and
-    /// of a long line of the file the part around the caret is shown. Places and other long words stay whole.
+    /// Renders it as [`Diagnostic::render`] does, for a terminal of `width` columns. Sentences are wrapped, and a long line of
+    /// the file is cut to the part around the caret. Places and other long words stay whole.
     pub fn render_within(&self, width: usize, paint: impl Fn(Part, &str) -> String) -> String {
         const HANGING: usize = 4;
         let width = if width < NARROWEST { usize::MAX } else { width };
@@ -88,7 +88,7 @@ impl Diagnostic {
         lines
     }
 
-    /// Returns the white space before the bar.
+    /// Writes the line of the file. Returns the white space before the bar.
     fn write_excerpt(
         &self,
         lines: &mut String,
@@ -109,11 +109,11 @@ impl Diagnostic {
     }
 }
 
-/// A terminal that is narrower breaks the lines itself.
+/// A narrower terminal breaks the lines itself.
 const NARROWEST: usize = 30;
 
-/// The text with breaks at blanks, so that no line is wider where its words allow that. The first begins at column
-/// `head`, the others at `indent`.
+/// Wraps the text at blanks, so that lines fit into `width` if their words do. The first line begins at column `head`, the others
+/// at `indent`.
 fn folded(text: &str, head: usize, indent: usize, width: usize) -> String {
     let mut out = String::new();
     let mut at = head;
@@ -137,7 +137,7 @@ fn folded(text: &str, head: usize, indent: usize, width: usize) -> String {
     out
 }
 
-/// So many characters of a line around its caret, and the white space that puts the caret below.
+/// Returns at most `room` characters of a line around its caret, and the white space before the caret.
 fn around(line: &str, indent: &str, room: usize) -> (String, String) {
     let (length, caret) = (line.chars().count(), indent.chars().count());
     if length.max(caret + 1) <= room {
@@ -148,7 +148,7 @@ fn around(line: &str, indent: &str, room: usize) -> (String, String) {
     (cut(line), cut(indent))
 }
 
-/// Without what could do something to a terminal, or look like a line of its own.
+/// Replaces characters that could change the terminal or begin a new line.
 fn safe(text: &str) -> String {
     let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.trim_end().chars().map(visible).collect()

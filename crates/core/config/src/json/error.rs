@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong with a field, and the path to it: `.input[0].dims`.
+/// A mistake in a field, and the path to the field: `.input[0].dims`.
 pub(super) struct FieldError {
     path: String,
     reason: String,
@@ -13,13 +13,13 @@ impl FieldError {
         Self { path: String::new(), reason: reason.into() }
     }
 
-    /// The same with what to write instead, where that can be guessed.
+    /// Adds the likely correction, if there is one.
     pub fn with_hint(mut self, hint: Option<String>) -> Self {
         self.reason.extend(hint.map(|hint| format!("; {hint}")));
         self
     }
 
-    /// The same error, seen from outside of `part`.
+    /// Returns the same error with `part` before its path.
     pub fn at(mut self, part: &str) -> Self {
         self.path.insert_str(0, part);
         self

@@ -1,9 +1,9 @@
-//! Text that protobuf's reader of JSON takes, which Triton uses, made into JSON: names without quotes, single quotes, and a
+//! Converts lenient JSON to JSON. Protobuf's JSON reader, which Triton uses, takes names without quotes, single quotes, and a
 //! comma behind the last element.
 
 use std::borrow::Cow;
 
-/// The same text as JSON. What is wrong with it otherwise stays, and so do its places in the line, about.
+/// Returns the text as JSON. Other mistakes stay in it, at about the same places in the line.
 pub(super) fn to_json(text: &str) -> Cow<'_, str> {
     let mut made = String::with_capacity(text.len());
     let mut rest = text;
@@ -23,14 +23,14 @@ pub(super) fn to_json(text: &str) -> Cow<'_, str> {
     if made == text { Cow::Borrowed(text) } else { Cow::Owned(made) }
 }
 
-/// Copies the string that `text` begins with, as it is. Returns its bytes.
+/// Copies the string at the start of `text` unchanged. Returns its length in bytes.
 fn copy_string(text: &str, made: &mut String) -> usize {
     let taken = string_length(text, '"').unwrap_or(text.len());
     made.push_str(text.get(..taken).unwrap_or(text));
     taken
 }
 
-/// Copies the string as one in double quotes.
+/// Copies the string with double quotes.
 fn copy_single_quoted(text: &str, made: &mut String) -> usize {
     let string = string_length(text, '\'').and_then(|taken| Some((taken, text.get(1..taken - 1)?)));
     let Some((taken, inside)) = string else {
@@ -54,7 +54,7 @@ fn copy_single_quoted(text: &str, made: &mut String) -> usize {
     taken
 }
 
-/// Bytes of the string at the beginning of `text`, with its quotes; `None` where it does not end.
+/// Returns the bytes of the string at the start of `text`, with its quotes; `None` when it has no end.
 fn string_length(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -72,7 +72,7 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '-' | '+' | '.')
 }
 
-/// Copies a word or a number, in quotes where it is the name of a member.
+/// Copies a word or a number, with quotes if it is the name of a member.
 fn copy_word(text: &str, made: &mut String) -> usize {
     let taken = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     let (word, rest) = text.split_at(taken);
@@ -85,7 +85,7 @@ fn copy_word(text: &str, made: &mut String) -> usize {
     taken
 }
 
-/// Whether the list or object ends here.
+/// Returns whether the list or object ends here.
 fn is_before_end(text: &str) -> bool {
     text.trim_start().starts_with(['}', ']'])
 }

@@ -19,9 +19,9 @@ use crate::{
 
 /// Reads a configuration override.
 ///
-/// Field names may be written as in the `.proto` or in camel case, enums by name in any case or by
-/// number, integers as numbers or strings; `null` is the same as left out. Names without quotes, single quotes and a comma
-/// behind the last element are read as Triton reads them: see [`is_strict_json`].
+/// Field names may be written as in the `.proto` or in camel case, enums by name in any case or by number, integers as numbers or
+/// strings. `null` means left out. Names without quotes, single quotes and a comma behind the last element are read as Triton
+/// reads them: see [`is_strict_json`].
 ///
 /// # Errors
 /// `InvalidArg` with the text `Invalid config override: {path}: {reason}`.
@@ -42,18 +42,18 @@ fn read(json: &str) -> Result<RawModelConfig, String> {
     message.transcode_to().map_err(|error| error.to_string())
 }
 
-/// Strict JSON first: it is what nearly everybody sends, and its errors are the clearer ones.
+/// Reads strict JSON first: nearly everybody sends it, and its errors are clearer.
 fn read_value(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json)
         .or_else(|error| serde_json::from_str(&lenient::to_json(json)).map_err(|_| error))
 }
 
-/// Whether a configuration override is JSON as the standard has it.
+/// Returns whether a configuration override is standard JSON.
 pub fn is_strict_json(json: &str) -> bool {
     serde_json::from_str::<Value>(json).is_ok()
 }
 
-/// Members of all lists and objects. The recursion is as deep as JSON is read.
+/// Counts the members of all lists and objects. The JSON reader bounds the depth of the recursion.
 fn count_elements(value: &Value) -> usize {
     match value {
         Value::Array(values) => values.len() + values.iter().map(count_elements).sum::<usize>(),
@@ -64,8 +64,8 @@ fn count_elements(value: &Value) -> usize {
     }
 }
 
-/// The configuration as one line of JSON. Messages and `oneof` members that are not set are left out;
-/// maps are printed in the order of their keys.
+/// Returns the configuration as one line of JSON. Messages and `oneof` members that are not set are left out; maps are in the
+/// order of their keys.
 pub fn to_json(raw: &RawModelConfig) -> String {
     let mut json = String::new();
     if let Some(descriptor) = schema::model_config() {

@@ -1,10 +1,10 @@
-//! Where a field stands in a configuration in JSON.
+//! Finds the place of a field in a configuration in JSON.
 
 use serde_json::Value as Json;
 
 use crate::{FieldPath, Step, schema::MAX_SOURCE_SIZE};
 
-/// The JSON pointer of the field, or of the closest part around it; `None` where the text has no part of it.
+/// Returns the JSON pointer of the field, or of the closest part around it; `None` when the text has no part of it.
 pub(crate) fn pointer(json: &str, path: &FieldPath) -> Option<String> {
     if json.len() > MAX_SOURCE_SIZE {
         return None;
@@ -39,7 +39,7 @@ fn child<'a>(value: &'a Json, step: &Step) -> Option<(String, &'a Json)> {
     }
 }
 
-/// Whether `key` is the `name` of a field without underscores, each of them told by the next letter.
+/// Returns whether `key` is the camel-case form of the field `name`.
 fn is_camel_case(key: &str, name: &str) -> bool {
     let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
     !key.contains('_') && plain(key) == plain(name)

@@ -1,4 +1,4 @@
-//! From JSON values to the message, by its description.
+//! Reads JSON values into the message, by its description.
 
 use prost_reflect::{
     DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
@@ -129,7 +129,7 @@ fn read_integer(kind: &Kind, json: &Json) -> Result<Value> {
     value.ok_or_else(|| FieldError::new(format!("{number} is out of range")))
 }
 
-/// An integer, also when it is written as `1.0` or `1e3`.
+/// Returns an integer, also when it is written as `1.0` or `1e3`.
 fn whole(number: &serde_json::Number) -> Option<i128> {
     /// Above this a double no longer holds every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;

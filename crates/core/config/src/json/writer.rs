@@ -1,4 +1,4 @@
-//! From the message to JSON text, in the order and the forms that Triton answers with.
+//! Writes the message as JSON, in the order and the forms of Triton's answers.
 
 use std::fmt::{Display, Write};
 
@@ -11,7 +11,7 @@ pub(super) fn write_message(message: &DynamicMessage, json: &mut String) {
     let declared = descriptor.descriptor_proto().field.iter();
     let fields = declared.filter_map(|f| descriptor.get_field_by_name(f.name()));
     let shown = fields.filter(|f| !f.supports_presence() || message.has_field(f));
-    // As declared, except that scalar members of a oneof come last: the order Triton's answers have.
+    // The order of declaration, with scalar members of a oneof last: Triton's answers have this order.
     let (last, first): (Vec<_>, Vec<_>) = shown.partition(is_scalar_choice);
     let shown = first.into_iter().chain(last);
     write_all(json, ['{', '}'], shown, |json, field| {
@@ -97,7 +97,7 @@ fn write_single(kind: &Kind, value: &Value, json: &mut String) {
     }
 }
 
-/// By name, or the bare number when the enum has no name for it.
+/// Writes the name, or the number when the enum has no name for it.
 fn write_enum(descriptor: &EnumDescriptor, number: i32, json: &mut String) {
     match descriptor.get_value(number) {
         Some(value) => write_string(value.name(), json),
@@ -105,8 +105,8 @@ fn write_enum(descriptor: &EnumDescriptor, number: i32, json: &mut String) {
     }
 }
 
-/// Whole numbers without a point, the rest in their shortest form; `shown` keeps an f32 from being
-/// printed with the digits of an f64.
+/// Writes whole numbers without a point, others in their shortest form. `shown` prevents an f32 from being printed with the
+/// digits of an f64.
 fn write_float(value: f64, shown: &(impl Display + std::fmt::LowerExp), json: &mut String) {
     const PLAIN: std::ops::Range<f64> = 1e-5..1e15;
     let outcome = match value.abs() {

@@ -1,8 +1,8 @@
-//! Where instances of a model run, and how many.
+//! The devices and the number of a model's instances.
 
 use std::sync::Arc;
 
-/// What an instance runs on.
+/// The device of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceKind {
     /// The CPU.
@@ -13,13 +13,13 @@ pub enum InstanceKind {
     Model,
 }
 
-/// What becomes of an instance group for GPUs of which this server can use none.
+/// The treatment of an instance group for GPUs when this server can use none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingGpus {
     /// The model does not load, as in Triton.
     #[default]
     Refuse,
-    /// As many instances as it would have on its GPUs run on the CPU.
+    /// The instances run on the CPU, as many as on its GPUs.
     UseCpu,
 }
 
@@ -29,26 +29,26 @@ pub enum MissingGpus {
 pub struct InstanceGroup {
     /// The prefix of the names of its instances.
     pub name: String,
-    /// What each of them runs on.
+    /// The device of each instance.
     pub kind: InstanceKind,
-    /// Instances, on each of `gpus` where the kind is GPU.
+    /// The number of instances; for GPUs, the number on each of `gpus`.
     pub count: u32,
     /// Indices of the GPUs; empty for the other kinds.
     pub gpus: Vec<u32>,
-    /// It was written for GPUs that are not there, and runs on the CPU by [`MissingGpus::UseCpu`].
+    /// The group was written for missing GPUs, and runs on the CPU by [`MissingGpus::UseCpu`].
     pub stands_for_gpus: bool,
-    /// The group is loaded and gets no requests.
+    /// The instances are loaded and get no requests.
     pub is_passive: bool,
     /// The file gave no count, so the default applies and a backend may choose a better layout.
     pub is_count_default: bool,
-    /// What an execution must hold before it begins, where the server limits rates.
+    /// The resources that an execution needs before it begins, when the server limits rates.
     pub rate_limiter: Option<RateLimiter>,
-    /// The policy of the command line for threads and memory; empty: that of the device.
+    /// The policy of the command line for threads and memory; empty for the policy of the device.
     pub host_policy: String,
 }
 
 impl InstanceGroup {
-    /// One instance on the CPU, with all defaults.
+    /// Makes a group of one instance on the CPU, with all defaults.
     pub fn of_cpu(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -63,7 +63,7 @@ impl InstanceGroup {
         }
     }
 
-    /// Whether an instance of the one can stand for an instance of the other: they differ in name and count at most.
+    /// Returns whether the instances of both groups are alike: only name and count may differ.
     pub fn has_like_instances(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.gpus == other.gpus
@@ -73,11 +73,11 @@ impl InstanceGroup {
     }
 }
 
-/// What an instance needs to execute, and when it gets it before others.
+/// The resources that an instance needs to execute, and its priority for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimiter {
-    /// What an execution holds while it runs.
+    /// The resources that an execution holds while it runs.
     pub resources: Vec<RateLimiterResource>,
     /// A weight: an instance of priority 2 executes half as often as one of priority 1. Never 0.
     pub priority: u32,
@@ -89,8 +89,8 @@ pub struct RateLimiter {
 pub struct RateLimiterResource {
     /// The name on the command line.
     pub name: Arc<str>,
-    /// There is one pool for the server, not one per device.
+    /// The server has one pool of it, not one per device.
     pub is_global: bool,
-    /// Copies that one execution holds.
+    /// Copies that an execution holds.
     pub count: u32,
 }

@@ -32,8 +32,7 @@ pub use self::{
 };
 use crate::RawModelConfig;
 
-/// A model's configuration after defaults and checks. Only [`ModelConfig::check`] builds one, and nothing
-/// changes it afterwards.
+/// A model's configuration after defaults and checks. Only [`ModelConfig::check`] makes one, and nothing changes it afterwards.
 ///
 /// ```compile_fail,E0616
 /// fn change(mut config: galatea_config::ModelConfig) {
@@ -65,68 +64,67 @@ pub struct ModelConfig {
     pub(crate) metric_tags: BTreeMap<String, String>,
     pub(crate) warmups: Vec<Warmup>,
     pub(crate) is_decoupled: bool,
-    /// The normalised message this was checked from, with every default filled in: what clients are shown.
+    /// The normalised message behind this value, with every default filled in. Clients see it.
     pub(crate) raw: RawModelConfig,
 }
 
 impl ModelConfig {
-    /// The name of the model, which is the name of its folder.
+    /// Returns the name of the model, which is the name of its folder.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// E.g. `onnxruntime_onnx`; empty when only a backend was given.
+    /// Returns the platform, e.g. `onnxruntime_onnx`; empty when only a backend was given.
     pub fn platform(&self) -> &str {
         &self.platform
     }
 
-    /// The name of the backend that runs the model; empty for an ensemble.
+    /// Returns the name of the backend that runs the model; empty for an ensemble.
     pub fn backend(&self) -> &str {
         &self.backend
     }
 
-    /// Which of the versions in the model's folder are served.
+    /// Returns the policy that selects the served versions from the model's folder.
     pub fn version_policy(&self) -> &VersionPolicy {
         &self.version_policy
     }
 
-    /// The most items of a batch. 0: the model takes no batch dimension.
+    /// Returns the most items of a batch. 0 means that the model takes no batch dimension.
     pub fn max_batch_size(&self) -> u32 {
         self.max_batch_size
     }
 
-    /// The inputs in the order of the configuration.
+    /// Returns the inputs in the order of the configuration.
     pub fn inputs(&self) -> &[TensorSpec] {
         &self.inputs
     }
 
-    /// The outputs in the order of the configuration.
+    /// Returns the outputs in the order of the configuration.
     pub fn outputs(&self) -> &[TensorSpec] {
         &self.outputs
     }
 
-    /// The inputs that an execution of the model takes from its requests: [`ModelConfig::inputs`], and behind them those
-    /// that a sequence batcher adds to each request, controls and states.
+    /// Returns the inputs that an execution takes from its requests: [`ModelConfig::inputs`], then the controls and states that a
+    /// sequence batcher adds to each request.
     pub fn model_inputs(&self) -> &[TensorSpec] {
         &self.model_inputs
     }
 
-    /// The outputs of the model: [`ModelConfig::outputs`], and behind them those that are only states of a sequence.
+    /// Returns the outputs of the model: [`ModelConfig::outputs`], then those that are only states of a sequence.
     pub fn model_outputs(&self) -> &[TensorSpec] {
         &self.model_outputs
     }
 
-    /// All inputs that the model itself has: [`ModelConfig::model_inputs`], and behind them, in order, the targets of
+    /// Returns all inputs of the model itself: [`ModelConfig::model_inputs`], then, in order, the targets of
     /// [`ModelConfig::batch_inputs`], with their whole shapes as `dims`.
     pub fn execution_inputs(&self) -> &[TensorSpec] {
         &self.execution_inputs
     }
 
-    /// The shape, batch dimension included, that the model itself has for one of its inputs or outputs: as far as the
-    /// configuration says it.
+    /// Returns the shape, with batch dimension, that an input or output has in the model itself, if the configuration gives it.
     pub fn shape_in_model(&self, spec: &TensorSpec) -> Shape {
         if spec.allows_ragged_batch {
-            // The elements of all requests, one behind the other.
+            // The elements of all requests, one after the other.
             return Shape::from([-1]);
         }
         let dims = spec.reshape.as_ref().unwrap_or(&spec.dims);
@@ -136,18 +134,18 @@ impl ModelConfig {
         }
     }
 
-    /// What fills the input `name` of the model, where that is not requests.
+    /// Returns the batch input that fills the model's input `name`; `None` when requests fill it.
     pub fn batch_input_for(&self, name: &str) -> Option<&BatchInput> {
         self.batch_inputs.iter().find(|input| input.targets.iter().any(|target| &**target == name))
     }
 
-    /// What divides the output `name` among requests, where that is not its first dimension.
+    /// Returns the batch output that divides the output `name` among requests; `None` when its first dimension does.
     pub fn batch_output_for(&self, name: &str) -> Option<&BatchOutput> {
         let mut outputs = self.batch_outputs.iter();
         outputs.find(|output| output.targets.iter().any(|target| &**target == name))
     }
 
-    /// Whether this output of the model is a state of its sequences.
+    /// Returns whether this output of the model is a state of its sequences.
     pub fn is_state(&self, output: &str) -> bool {
         match &self.scheduling {
             Scheduling::Sequence(batching) => batching.states.iter().any(|s| &*s.output == output),
@@ -155,52 +153,52 @@ impl ModelConfig {
         }
     }
 
-    /// Inputs that the server makes from the shapes of a ragged batch.
+    /// Returns the inputs that the server makes from the shapes of a ragged batch.
     pub fn batch_inputs(&self) -> &[BatchInput] {
         &self.batch_inputs
     }
 
-    /// Outputs divided by the shapes of a ragged batch.
+    /// Returns the outputs that are divided by the shapes of a ragged batch.
     pub fn batch_outputs(&self) -> &[BatchOutput] {
         &self.batch_outputs
     }
 
-    /// Hints that change how fast the model runs.
+    /// Returns the hints that change the speed of the model.
     pub fn optimization(&self) -> &Optimization {
         &self.optimization
     }
 
-    /// Where instances run and how many; empty for an ensemble.
+    /// Returns the groups of instances; empty for an ensemble.
     pub fn instance_groups(&self) -> &[InstanceGroup] {
         &self.instance_groups
     }
 
-    /// The file or folder of the model inside a version folder; empty when the backend has no default.
+    /// Returns the file or folder of the model inside a version folder; empty when the backend has no default.
     pub fn default_model_filename(&self) -> &str {
         &self.default_model_filename
     }
 
-    /// How requests become executions.
+    /// Returns the scheduler of the model.
     pub fn scheduling(&self) -> &Scheduling {
         &self.scheduling
     }
 
-    /// How requests that differ in open dimensions are padded together; `None`: they are not.
+    /// Returns the padding of requests that differ in open dimensions; `None` when they are not padded.
     pub fn padding(&self) -> Option<&Padding> {
         self.padding.as_ref()
     }
 
-    /// `parameters` of the configuration: settings for the backend.
+    /// Returns `parameters` of the configuration: settings for the backend.
     pub fn parameters(&self) -> &BTreeMap<String, String> {
         &self.parameters
     }
 
-    /// Labels that the model's metrics carry.
+    /// Returns the labels of the model's metrics.
     pub fn metric_tags(&self) -> &BTreeMap<String, String> {
         &self.metric_tags
     }
 
-    /// `model_metrics`: names of families of histograms, each with the upper bounds of its buckets.
+    /// Returns `model_metrics`: names of families of histograms, each with the upper bounds of its buckets.
     pub fn histogram_buckets(&self) -> impl Iterator<Item = (&str, &[f64])> {
         let controls = self.raw.model_metrics.iter().flat_map(|metrics| &metrics.metric_control);
         controls.filter_map(|control| {
@@ -209,60 +207,60 @@ impl ModelConfig {
         })
     }
 
-    /// Requests that each instance executes before those of clients.
+    /// Returns the requests that each instance executes before those of clients.
     pub fn warmups(&self) -> &[Warmup] {
         &self.warmups
     }
 
-    /// The runtime inside the backend that runs the model; empty: the backend's default.
+    /// Returns the runtime inside the backend that runs the model; empty for the backend's default.
     pub fn runtime(&self) -> &str {
         &self.raw.runtime
     }
 
-    /// Libraries of custom operators, relative to the version's folder or the model's.
+    /// Returns the libraries of custom operators, relative to the version's folder or the model's.
     pub fn operator_libraries(&self) -> &[String] {
         self.raw.model_operations.as_ref().map_or(&[], |o| &o.op_library_filename)
     }
 
-    /// Whether responses may be answered from the server's response cache.
+    /// Returns whether responses may come from the server's response cache.
     pub fn caches_responses(&self) -> bool {
         self.raw.response_cache.is_some_and(|cache| cache.enable)
     }
 
-    /// Whether a request may have any number of responses.
+    /// Returns whether a request may have any number of responses.
     pub fn is_decoupled(&self) -> bool {
         self.is_decoupled
     }
 
-    /// The normalised message this was checked from, with every default filled in: what clients are shown.
+    /// Returns the normalised message behind this value, with every default filled in. Clients see it.
     pub fn raw(&self) -> &RawModelConfig {
         &self.raw
     }
 
-    /// The input of this name.
+    /// Returns the input of this name.
     pub fn input(&self, name: &str) -> Option<&TensorSpec> {
         self.inputs.iter().find(|t| &*t.name == name)
     }
 
-    /// The output of this name.
+    /// Returns the output of this name.
     pub fn output(&self, name: &str) -> Option<&TensorSpec> {
         self.outputs.iter().find(|t| &*t.name == name)
     }
 
-    /// Whether tensors have a batch dimension before those of the configuration.
+    /// Returns whether tensors have a batch dimension before those of the configuration.
     pub fn has_batching(&self) -> bool {
         self.max_batch_size > 0
     }
 }
 
-/// Which of the versions in a model's folder are served.
+/// The policy that selects the served versions from a model's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionPolicy {
-    /// This many, those with the highest numbers.
+    /// The versions with the highest numbers, at most this many.
     Latest(u32),
-    /// Every one.
+    /// Every version.
     All,
-    /// These.
+    /// These versions.
     Specific(Vec<i64>),
 }
 
@@ -277,18 +275,18 @@ impl From<&ModelVersionPolicy> for VersionPolicy {
 }
 
 impl VersionPolicy {
-    /// Reads a configuration as it is written: the latest version where it says nothing.
+    /// Reads a configuration as written: the latest version when it names no policy.
     pub fn of(raw: &RawModelConfig) -> Self {
         raw.version_policy.as_ref().map_or(Self::Latest(1), Self::from)
     }
 }
 
-/// Something that a model's files go through before they are loaded, such as a checksum.
+/// An agent that processes a model's files before the load, such as a checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepositoryAgent {
-    /// E.g. `checksum`.
+    /// The name, e.g. `checksum`.
     pub name: String,
-    /// What it is given.
+    /// The parameters of the agent.
     pub parameters: BTreeMap<String, String>,
 }

@@ -1,14 +1,14 @@
-//! Hints that change how fast a model runs, not what it answers.
+//! Hints that change the speed of a model, not its responses.
 
 use std::collections::BTreeMap;
 
-/// What backends and the scheduler heed of the section `optimization`. The default is that of a section that is left out.
+/// The parts of the section `optimization` that backends and the scheduler use. The default is that of a missing section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Optimization {
-    /// How much the runtime may change the graph; what the numbers mean is up to the backend.
+    /// The level of graph changes that the runtime may make; the backend defines the numbers.
     pub graph_level: Option<i32>,
-    /// Which models' instances go first where they compete.
+    /// The priority of the model's instances over those of other models.
     pub priority: ModelPriority,
     /// Accelerators for instances on GPUs, the preferred first.
     pub gpu_accelerators: Vec<Accelerator>,
@@ -16,10 +16,10 @@ pub struct Optimization {
     pub cpu_accelerators: Vec<Accelerator>,
 }
 
-/// Which models' instances go first where they compete.
+/// The priority of a model's instances over those of other models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelPriority {
-    /// As all others.
+    /// The same priority as all others.
     #[default]
     Default,
     /// Before others.
@@ -32,7 +32,7 @@ pub enum ModelPriority {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Accelerator {
-    /// E.g. `tensorrt`.
+    /// The name, e.g. `tensorrt`.
     pub name: String,
     /// Options of the accelerator.
     pub parameters: BTreeMap<String, String>,

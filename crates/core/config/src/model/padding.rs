@@ -1,19 +1,18 @@
-//! Requests of different shapes in one batch: how they are padded, and their outputs cut back (`pad_batches`).
+//! Requests of different shapes in one batch: their padding, and the cutting of their outputs (`pad_batches`).
 
 use std::sync::Arc;
 
-/// How requests that differ in open dimensions are padded to one shape.
+/// The padding of requests that differ in open dimensions to one shape.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Padding {
     /// The inputs that are padded, in every dimension that the configuration leaves open.
     pub inputs: Vec<PaddedInput>,
-    /// The input that tells the model what is padding.
+    /// The input that marks padding for the model.
     pub mask: Option<PaddingMask>,
-    /// Lengths that open dimensions are padded to, ascending; empty: the longest of the batch.
+    /// Lengths that open dimensions are padded to, ascending; when empty, to the longest of the batch.
     pub buckets: Vec<i64>,
-    /// The most that a request may lack of the longest one in its batch, as a share of that; `None`: no more is asked than
-    /// the same bucket.
+    /// The largest share of padding in a request that is padded to the longest of its batch; `None` for no limit.
     pub max_padding: Option<f64>,
     /// The outputs whose open dimensions are as long as those of an input.
     pub outputs: Vec<PaddedOutput>,
@@ -23,9 +22,9 @@ pub struct Padding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PaddedInput {
-    /// Its name.
+    /// The name of the input.
     pub name: Arc<str>,
-    /// The bytes of one element of padding; of a text, the text.
+    /// The bytes of an element of padding; for a text, the text.
     pub value: Vec<u8>,
 }
 
@@ -33,11 +32,11 @@ pub struct PaddedInput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PaddingMask {
-    /// Its name: an input that requests may leave out.
+    /// The name of the input, which requests may leave out.
     pub name: Arc<str>,
-    /// The bytes of an element that is there.
+    /// The bytes of an element that is not padding.
     pub one: Vec<u8>,
-    /// The padded input that it is about.
+    /// The padded input that the mask describes.
     pub source: Arc<str>,
 }
 
@@ -45,19 +44,19 @@ pub struct PaddingMask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PaddedOutput {
-    /// Its name.
+    /// The name of the output.
     pub name: Arc<str>,
     /// The padded input whose open dimensions it has, each at the same place.
     pub source: Arc<str>,
 }
 
 impl Padding {
-    /// What an open dimension is padded to, of which the longest request has `longest`.
+    /// Returns the padded length of an open dimension. `longest` is its length in the longest request.
     pub fn length(&self, longest: i64) -> i64 {
         self.buckets.iter().copied().find(|&bucket| bucket >= longest).unwrap_or(longest)
     }
 
-    /// Whether requests with these shortest and longest sizes of a dimension may be padded together.
+    /// Returns whether requests with these shortest and longest lengths of a dimension may be padded together.
     pub fn admits(&self, shortest: i64, longest: i64) -> bool {
         let is_close = self.max_padding.is_none_or(|most| {
             let (shortest, longest) = (shortest as f64, longest as f64);
@@ -68,17 +67,17 @@ impl Padding {
         is_close && shares_bucket
     }
 
-    /// The padded input of this name.
+    /// Returns the padded input of this name.
     pub fn input(&self, name: &str) -> Option<&PaddedInput> {
         self.inputs.iter().find(|input| &*input.name == name)
     }
 
-    /// The mask, where `name` is that.
+    /// Returns the mask if its name is `name`.
     pub fn mask_named(&self, name: &str) -> Option<&PaddingMask> {
         self.mask.as_ref().filter(|mask| &*mask.name == name)
     }
 
-    /// The padded input whose lengths the output `name` has.
+    /// Returns the padded input whose lengths the output `name` has.
     pub fn source_of(&self, name: &str) -> Option<&str> {
         Some(&self.outputs.iter().find(|output| &*output.name == name)?.source)
     }

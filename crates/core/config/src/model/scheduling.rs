@@ -1,4 +1,4 @@
-//! How requests become executions: alone, in batches, as sequences, or through the models of an ensemble.
+//! The schedulers of models: requests run alone, in batches, as sequences, or through the models of an ensemble.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,14 +17,13 @@ pub enum Scheduling {
     Ensemble(Ensembling),
 }
 
-/// A graph of models. Ensemble tensors are known by name; each is an input of the ensemble or written by
-/// exactly one step.
+/// A graph of models. Ensemble tensors are known by name; each is an input of the ensemble or written by exactly one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ensembling {
-    /// In the order of the configuration, which need not be that of execution.
+    /// The steps in the order of the configuration, which need not be the order of execution.
     pub steps: Vec<EnsembleStep>,
-    /// The most requests of a step in flight, over all requests to the ensemble. 0: no limit.
+    /// The most requests of a step in flight, over all requests to the ensemble. 0 means no limit.
     pub max_inflight_requests: u32,
 }
 
@@ -34,7 +33,7 @@ pub struct Ensembling {
 pub struct EnsembleStep {
     /// The model that the step calls.
     pub model_name: Arc<str>,
-    /// `None`: the latest.
+    /// The version; `None` for the latest.
     pub model_version: Option<i64>,
     /// Inputs of the model, each with the ensemble tensor it reads.
     pub inputs: BTreeMap<Arc<str>, Arc<str>>,
@@ -42,19 +41,19 @@ pub struct EnsembleStep {
     pub outputs: BTreeMap<Arc<str>, Arc<str>>,
 }
 
-/// How requests are joined in batches.
+/// The settings that join requests in batches.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DynamicBatching {
-    /// Ascending, each in 1..=max_batch_size. Empty: none was given, and the model has no batch dimension.
+    /// The preferred sizes, ascending, each in 1..=max_batch_size. Empty when none is given and the model has no batch dimension.
     pub preferred_batch_sizes: Vec<u32>,
-    /// How long a request may wait for others to reach a preferred size.
+    /// The longest time that a request waits for others to reach a preferred size.
     pub max_queue_delay: Duration,
-    /// The server learns how long waiting pays; `max_queue_delay` is the longest.
+    /// The server learns the delay that pays off; `max_queue_delay` is its upper bound.
     pub learns_delay: bool,
     /// Responses leave in the order of the requests.
     pub preserves_ordering: bool,
-    /// 0: one queue without priorities.
+    /// The number of levels; 0 means one queue without priorities.
     pub priority_levels: u64,
     /// The level of requests that name none; 1 is served first.
     pub default_priority_level: u64,
@@ -64,21 +63,21 @@ pub struct DynamicBatching {
     pub priority_queue_policies: BTreeMap<u64, QueuePolicy>,
 }
 
-/// How long and how many requests may wait.
+/// The limits on waiting requests and their time in the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueuePolicy {
-    /// What happens to a request whose time-out is over.
+    /// The treatment of a request whose time-out is over.
     pub timeout_action: TimeoutAction,
-    /// `None`: requests wait as long as it takes.
+    /// The time-out of requests; `None` when they wait without limit.
     pub default_timeout: Option<Duration>,
     /// A request may give a shorter time-out of its own.
     pub allows_timeout_override: bool,
-    /// 0: no limit.
+    /// The most waiting requests; 0 means no limit.
     pub max_queue_size: u32,
 }
 
-/// What happens to a request whose time-out is over.
+/// The treatment of a request whose time-out is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeoutAction {
     /// It fails.

@@ -1,4 +1,4 @@
-//! The sequence batcher: how the requests of a sequence are scheduled, and its control inputs and states.
+//! The sequence batcher: the scheduling of a sequence's requests, its control inputs and its states.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use super::TensorSpec;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SequenceBatching {
-    /// Which requests share a batch.
+    /// The strategy that selects the requests of a batch.
     pub strategy: SequenceStrategy,
-    /// A sequence without a request for this long is over. Never 0.
+    /// The idle time after which a sequence ends. Never 0.
     pub max_idle: Duration,
     /// Inputs of the model that the scheduler fills.
     pub controls: Vec<SequenceControl>,
@@ -23,8 +23,8 @@ pub struct SequenceBatching {
 }
 
 impl SequenceBatching {
-    /// The inputs that the scheduler adds to each request: controls, then states. The model declares them, clients send
-    /// none of them.
+    /// Returns the inputs that the scheduler adds to each request: controls, then states. The model declares them, and clients
+    /// send none of them.
     pub(crate) fn added_inputs(&self) -> impl Iterator<Item = TensorSpec> {
         let controls = self.controls.iter().map(|control| {
             TensorSpec::plain(control.input.clone(), control.kind.data_type(), Shape::from([1]))
@@ -32,7 +32,7 @@ impl SequenceBatching {
         controls.chain(self.states.iter().map(|state| state.spec(&state.input)))
     }
 
-    /// The outputs of the model that become states.
+    /// Returns the outputs of the model that become states.
     pub(crate) fn state_outputs(&self) -> impl Iterator<Item = TensorSpec> {
         self.states.iter().map(|state| state.spec(&state.output))
     }
@@ -45,7 +45,7 @@ impl SequenceState {
 }
 
 impl ControlKind {
-    /// The type of the control's tensor.
+    /// Returns the type of the control's tensor.
     pub fn data_type(&self) -> DataType {
         match self {
             Self::Start(values) | Self::Ready(values) | Self::End(values) => values.data_type(),
@@ -55,7 +55,7 @@ impl ControlKind {
 }
 
 impl FalseTrue {
-    /// The type of both elements.
+    /// Returns the type of both elements.
     pub fn data_type(&self) -> DataType {
         match self {
             Self::Int32(_) => DataType::Int32,
@@ -65,14 +65,14 @@ impl FalseTrue {
     }
 }
 
-/// Which requests of sequences share a batch.
+/// The strategy that selects the requests of a batch of sequences.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SequenceStrategy {
     /// Each sequence has one slot of one instance until it ends.
     Direct {
-        /// How long a request may wait for the other slots.
+        /// The longest time that a request waits for the other slots.
         max_queue_delay: Duration,
-        /// The share of slots, 0 to 1, that must have a request for a batch not to wait.
+        /// The share of slots, 0 to 1, that must have a request before a batch runs without waiting.
         minimum_slot_utilization: f32,
     },
     /// Each sequence has one instance, which batches the oldest requests of its sequences.
@@ -92,20 +92,20 @@ pub enum SequenceStrategy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SequenceControl {
-    /// The input.
+    /// The name of the input.
     pub input: Arc<str>,
-    /// What it contains.
+    /// The content of the input.
     pub kind: ControlKind,
 }
 
-/// What a control input contains.
+/// The content of a control input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ControlKind {
-    /// Whether the request is the first of its sequence.
+    /// True for the first request of a sequence.
     Start(FalseTrue),
-    /// Whether the slot has a request.
+    /// True for a slot with a request.
     Ready(FalseTrue),
-    /// Whether the request is the last of its sequence.
+    /// True for the last request of a sequence.
     End(FalseTrue),
     /// The correlation id of the sequence, as a tensor of this type.
     CorrelationId(DataType),
@@ -126,33 +126,33 @@ pub enum FalseTrue {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SequenceState {
-    /// The input that takes the state.
+    /// The input that receives the state.
     pub input: Arc<str>,
-    /// The output that gives it.
+    /// The output that returns the state.
     pub output: Arc<str>,
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 is any size.
+    /// The dimensions without the batch dimension; -1 is any size.
     pub dims: Shape,
-    /// What the first execution of a sequence gets; `None`: zeros.
+    /// The state for the first execution of a sequence; `None` for zeros.
     pub initial: Option<InitialState>,
     /// Input and output share one buffer.
     pub uses_same_buffer: bool,
 }
 
-/// What the first execution of a sequence gets as state.
+/// The state for the first execution of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InitialState {
     /// Its name in error messages.
     pub name: String,
-    /// Of fixed size; the type is that of the state.
+    /// The dimensions, of fixed size; the type is that of the state.
     pub dims: Shape,
-    /// Where the elements come from.
+    /// The source of the elements.
     pub data: InitialData,
 }
 
-/// Where the elements of an initial state come from.
+/// The source of the elements of an initial state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialData {
     /// All are 0.

@@ -12,9 +12,9 @@ pub struct TensorSpec {
     pub name: Arc<str>,
     /// The type of each element.
     pub data_type: DataType,
-    /// Without the batch dimension; -1 is any size.
+    /// The dimensions without the batch dimension; -1 is any size.
     pub dims: Shape,
-    /// The shape the model itself wants (without the batch dimension), when it differs from `dims`.
+    /// The shape that the model itself needs (without the batch dimension), when it differs from `dims`.
     pub reshape: Option<Shape>,
     /// Inputs only: a request may leave it out.
     pub is_optional: bool,
@@ -25,7 +25,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// A tensor of which nothing but name, type and shape is known.
+    /// Makes a tensor with name, type and shape only.
     pub(crate) fn plain(name: Arc<str>, data_type: DataType, dims: Shape) -> Self {
         Self {
             name,
@@ -39,7 +39,7 @@ impl TensorSpec {
     }
 }
 
-/// The names of tensors, for a message: `'A', 'B'`. Of very many the first.
+/// Lists the names of tensors for a message: `'A', 'B'`. A long list is cut after the first names.
 pub fn names_of(tensors: &[TensorSpec]) -> String {
     const MOST: usize = 12;
     let names: Vec<String> =
@@ -52,17 +52,17 @@ pub fn names_of(tensors: &[TensorSpec]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchInput {
-    /// What it contains.
+    /// The content of the input.
     pub kind: BatchInputKind,
-    /// Inputs of the model that get it.
+    /// Inputs of the model that receive it.
     pub targets: Vec<Arc<str>>,
-    /// INT32 or FP32.
+    /// The data type, INT32 or FP32.
     pub data_type: DataType,
-    /// The input of the requests that it is about.
+    /// The input of the requests that it describes.
     pub source: Arc<str>,
 }
 
-/// What a [`BatchInput`] contains about its source input, per request in the batch or for the whole batch.
+/// The content of a [`BatchInput`] about its source input, per request in the batch or for the whole batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchInputKind {
     /// The number of elements of each request.
@@ -73,14 +73,14 @@ pub enum BatchInputKind {
     AccumulatedElementCountWithZero,
     /// A tensor whose shape is the largest number of elements of a request.
     MaxElementCountAsShape,
-    /// The shape of each request's input, a row each.
+    /// The shape of each request's input, a row for each.
     ItemShape,
     /// As [`Self::ItemShape`], in one dimension.
     ItemShapeFlatten,
 }
 
 impl BatchInput {
-    /// The inputs of the model that it fills, with their whole shapes; `source`: the input that it is about.
+    /// Returns the inputs of the model that it fills, with their whole shapes. `source` is the input that it describes.
     pub(crate) fn specs<'a>(
         &'a self,
         source: Option<&TensorSpec>,
@@ -100,7 +100,7 @@ impl BatchInput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchOutput {
-    /// How they are divided.
+    /// The rule that divides them.
     pub kind: BatchOutputKind,
     /// Outputs of the model.
     pub targets: Vec<Arc<str>>,
@@ -108,7 +108,7 @@ pub struct BatchOutput {
     pub source: Arc<str>,
 }
 
-/// How a [`BatchOutput`] is divided.
+/// The rule that divides a [`BatchOutput`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchOutputKind {
     /// Each request gets as much as its input has.

@@ -8,13 +8,13 @@ use galatea_types::{DataType, Shape};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warmup {
-    /// Its place in `model_warmup`.
+    /// Its index in `model_warmup`.
     pub index: usize,
     /// Its name in error messages.
     pub name: String,
-    /// Items of the batch it makes. Never 0: those samples are left out, as Triton skips them.
+    /// Items of the batch it makes. Never 0: such samples are left out, as Triton skips them.
     pub batch_size: u32,
-    /// How many times it is executed. Never 0.
+    /// The number of executions. Never 0.
     pub count: u32,
     /// Inputs of the model by name.
     pub inputs: BTreeMap<Arc<str>, WarmupInput>,
@@ -26,13 +26,13 @@ pub struct Warmup {
 pub struct WarmupInput {
     /// The type of its elements.
     pub data_type: DataType,
-    /// Without the batch dimension.
+    /// The dimensions without the batch dimension.
     pub dims: Shape,
-    /// Where the elements come from.
+    /// The source of the elements.
     pub data: WarmupData,
 }
 
-/// Where the elements of a warm-up request come from.
+/// The source of the elements of a warm-up request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WarmupData {
     /// All are 0, or empty.

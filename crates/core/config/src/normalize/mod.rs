@@ -1,4 +1,4 @@
-//! Defaults for what a configuration leaves out.
+//! Fills in defaults for the missing parts of a configuration.
 
 use galatea_proto::inference::{
     ModelConfig, ModelInstanceGroup, ModelVersionPolicy,
@@ -19,19 +19,18 @@ use crate::{
 /// Idle time after which a sequence ends when the configuration gives none.
 const DEFAULT_SEQUENCE_IDLE_MICROSECONDS: u64 = 1_000_000;
 
-/// What the server knows about a model besides its configuration.
+/// Facts about a model beside its configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NormalizeContext<'a> {
     /// Name of the model's folder.
     pub directory_name: &'a str,
-    /// Names in the lowest-sorting version folder; empty when there is none. The name of a
-    /// folder ends in `/`.
+    /// Names in the version folder that sorts lowest; empty when there is none. The name of a folder ends in `/`.
     pub version_files: &'a [String],
     /// Indices of the GPUs this server can use.
     pub available_gpus: &'a [u32],
 }
 
-/// A configuration with every default filled in, and what can no longer be seen in it.
+/// A configuration with every default filled in, and facts that it no longer shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NormalizedConfig {
     /// The message with its defaults.
@@ -42,7 +41,7 @@ pub struct NormalizedConfig {
     pub automatic_cpu_groups: Vec<usize>,
 }
 
-/// As given: no count counts as a default.
+/// Takes the message as it is: no count is a default.
 impl From<RawModelConfig> for NormalizedConfig {
     fn from(raw: RawModelConfig) -> Self {
         Self { raw, ..Self::default() }
@@ -51,7 +50,7 @@ impl From<RawModelConfig> for NormalizedConfig {
 
 /// Fills in name, backend, platform and model file name.
 ///
-/// Comes before a backend completes the configuration; [`normalize`] includes it.
+/// Runs before a backend completes the configuration; [`normalize`] includes it.
 ///
 /// # Errors
 /// `InvalidArg` when nothing names the backend.
@@ -74,7 +73,7 @@ fn is_unspecified(raw: &RawModelConfig) -> bool {
     raw.platform.is_empty() && raw.backend.is_empty() && raw.default_model_filename.is_empty()
 }
 
-/// Platform first, then the file name given, then the backend, and only at last the files there are.
+/// Finds the model file by the platform, then by the given file name, then by the backend, and last by the existing files.
 fn find_model_file(
     raw: &RawModelConfig,
     context: &NormalizeContext<'_>,
@@ -90,7 +89,7 @@ fn find_model_file(
         .or_else(|| find_by_files(raw, context, fits))
 }
 
-/// A TensorFlow model by a name of its own, without a platform: a folder is a SavedModel, a file a graph.
+/// Finds a TensorFlow model with a name of its own and no platform: a folder is a SavedModel, a file a graph.
 fn tensorflow_by_kind(
     raw: &RawModelConfig,
     context: &NormalizeContext<'_>,
@@ -124,7 +123,7 @@ fn find_by_files(
     if raw.backend.is_empty() { None } else { fallback() }
 }
 
-/// Whether the folder entry `name` is `file`, which for some backends must be a folder or must not.
+/// Returns whether the folder entry `name` is `file`, which for some backends must be a folder or must not.
 fn is_file(name: &str, file: &ModelFile) -> bool {
     match name.strip_suffix('/') {
         None => name == file.filename,
@@ -151,7 +150,7 @@ fn fill(field: &mut String, default: &str) {
     }
 }
 
-/// A model named `x.identity` runs on the backend `identity`.
+/// Takes the backend from the model's name: `x.identity` runs on the backend `identity`.
 fn fill_custom_backend(raw: &mut RawModelConfig, model: &str) -> Result<()> {
     let Some((_, backend)) = model.split_once('.') else {
         let text = format!(
@@ -166,8 +165,8 @@ fn fill_custom_backend(raw: &mut RawModelConfig, model: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fills in every default, so that clients can be shown what the server works with. Filling in twice changes
-/// nothing, except that the counts of the first time then count as given.
+/// Fills in every default, so that clients can see the values that the server uses. A second call changes nothing, except that
+/// the counts of the first call then pass for given ones.
 ///
 /// # Errors
 /// `InvalidArg` when nothing names the backend.

@@ -1,37 +1,37 @@
-//! The texts about fields, which stand in `fields.txt`.
+//! Texts about fields, read from `fields.txt`.
 //!
-//! A section of that file is about one message of the schema: its name behind `#`, a line about it or none, and a line for each
-//! field with its name, the value that holds where it is left out, its meaning, and what this server does with it.
+//! A section of that file describes a message of the schema: its name behind `#`, a line about it or none, and a line for each
+//! field. That line has the name of the field, its default, its meaning, and its support in this server.
 
 use std::sync::LazyLock;
 
 /// A message of the configuration, and its fields.
 pub(super) struct Section {
-    /// As the schema names it, without the package: `ModelInput`.
+    /// The name in the schema without the package: `ModelInput`.
     pub message: &'static str,
-    /// What it is for; may be empty.
+    /// The purpose of the message; may be empty.
     pub about: &'static str,
     pub fields: Vec<Field>,
 }
 
 pub(super) struct Field {
     pub name: &'static str,
-    /// What holds where the field is left out; empty: nothing.
+    /// The value of a missing field; empty for none.
     pub default: &'static str,
     pub meaning: &'static str,
-    pub here: Here,
+    pub here: FieldSupport,
 }
 
-/// What this server does with a field.
+/// The support of a field in this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Here {
-    /// It acts on it as the meaning says; the text adds to that, or is empty.
+pub(super) enum FieldSupport {
+    /// The field works as the meaning says; the text adds to that, or is empty.
     Works(&'static str),
-    /// It loads without a word, and nothing depends on it, for this reason.
+    /// The field is accepted silently and has no effect, for this reason.
     NoEffect(&'static str),
-    /// A model that sets it does not load, for this reason: the checker's, not that of the table of support.
+    /// A model that sets it does not load, for this reason. The reason is the checker's, not the support table's.
     Refused(&'static str),
-    /// What the table of support says of the field or of the section it is in.
+    /// The support table describes the field or its section.
     ByTable,
 }
 
@@ -49,15 +49,15 @@ impl Section {
 }
 
 impl Field {
-    /// `None`: the line is no row.
+    /// Returns `None` when the line is no row.
     fn read(line: &'static str) -> Option<Self> {
         let mut cells = line.split(" | ");
         let [name, default, meaning, here] = std::array::from_fn(|_| cells.next());
         let here = match here?.split_once(": ").unwrap_or((here?, "")) {
-            ("by table", _) => Here::ByTable,
-            ("no effect", why) => Here::NoEffect(why),
-            ("refused", why) => Here::Refused(why),
-            (_, note) => Here::Works(note),
+            ("by table", _) => FieldSupport::ByTable,
+            ("no effect", why) => FieldSupport::NoEffect(why),
+            ("refused", why) => FieldSupport::Refused(why),
+            (_, note) => FieldSupport::Works(note),
         };
         Some(Self { name: name?, default: default?, meaning: meaning?, here })
     }

@@ -1,5 +1,5 @@
-//! `docs/config.md`: every field of a configuration, made from the schema, the texts about its fields, and the table of
-//! what has no effect.
+//! Writes `docs/config.md`: every field of a configuration, from the schema, the texts about its fields, and the table of fields
+//! without effect.
 
 mod entry;
 mod places;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind};
 
 use self::{
-    entry::{Field, Here, SECTIONS, Section},
+    entry::{Field, FieldSupport, SECTIONS, Section},
     places::{Place, places},
 };
 use crate::{schema, support};
@@ -53,7 +53,7 @@ parameters { key: \"a\" value { string_value: \"b\" } }      # an entry of a map
 A comment begins with `#`. A list of messages may also be written as one block for each.
 ";
 
-/// The reference of all fields of a configuration as Markdown.
+/// Returns the reference of all fields of a configuration as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(HEAD);
     let all = schema::model_config().map(|root| places(&root)).unwrap_or_default();
@@ -85,7 +85,7 @@ fn write_section(page: &mut String, section: &Section, place: &Place, all: &[Pla
     }
 }
 
-/// The sections of a configuration that are such a message.
+/// Returns the sections of a configuration that are such a message.
 fn heading(place: &Place) -> String {
     match place.paths.as_slice() {
         [path] if path.is_empty() => "The model".to_owned(),
@@ -93,13 +93,13 @@ fn heading(place: &Place) -> String {
     }
 }
 
-/// What a link to a heading names it.
+/// Returns the link target of a heading.
 fn anchor(heading: &str) -> String {
     let lower = heading.to_lowercase().replace(' ', "-");
     lower.chars().filter(|c| c.is_alphanumeric() || matches!(c, '_' | '-')).collect()
 }
 
-/// The type in words, with a link to the section that has the parts of a message.
+/// Returns the type in words, with a link to the section that has the parts of a message.
 fn type_of(field: &FieldDescriptor, all: &[Place]) -> String {
     match field.kind() {
         Kind::Message(entry) if field.is_map() => {
@@ -129,7 +129,7 @@ fn scalar(kind: &Kind, all: &[Place]) -> String {
     }
 }
 
-/// What this server does with a field that stands at these paths.
+/// Returns the support in this server of a field at these paths.
 fn here(field: &Field, sections: &[String]) -> String {
     let path = |section: &String| match section.is_empty() {
         true => field.name.to_owned(),
@@ -137,17 +137,17 @@ fn here(field: &Field, sections: &[String]) -> String {
     };
     let paths: Vec<String> = sections.iter().map(path).collect();
     let own = match field.here {
-        Here::Works("") => "works".to_owned(),
-        Here::Works(note) => format!("works: {note}"),
-        Here::NoEffect(why) => format!("no effect: {why}"),
-        Here::Refused(why) => format!("**refused**: {why}"),
-        Here::ByTable => return by_table(&paths),
+        FieldSupport::Works("") => "works".to_owned(),
+        FieldSupport::Works(note) => format!("works: {note}"),
+        FieldSupport::NoEffect(why) => format!("no effect: {why}"),
+        FieldSupport::Refused(why) => format!("**refused**: {why}"),
+        FieldSupport::ByTable => return by_table(&paths),
     };
     let rows = paths.iter().flat_map(|path| support::treatments(path)).map(|row| treated(&row));
     [own].into_iter().chain(rows).collect::<Vec<_>>().join(". ")
 }
 
-/// By the rows of the field itself, or of the section that it stands in.
+/// Returns the rows of the field itself, or else of its section.
 fn by_table(paths: &[String]) -> String {
     let Some(path) = paths.first() else { return String::new() };
     let rows: Vec<String> = support::treatments(path).map(|row| treated(&row)).collect();
@@ -158,12 +158,12 @@ fn by_table(paths: &[String]) -> String {
     above.map(|above| format!("as `{above}`")).unwrap_or_default()
 }
 
-/// The sections that a path lies in, the nearest first.
+/// Returns the sections around a path, the nearest first.
 fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('.').map(|(end, _)| &path[..end]).collect::<Vec<_>>().into_iter().rev()
 }
 
-fn treated(row: &support::Treatment) -> String {
+fn treated(row: &support::FieldTreatment) -> String {
     let space = if row.condition.is_empty() { "" } else { " " };
     format!("**warning**{space}{}: {}", row.condition, row.sentence)
 }

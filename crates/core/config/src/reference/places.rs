@@ -1,30 +1,30 @@
-//! Where in a configuration each message of the schema stands.
+//! Finds the places of each schema message in a configuration.
 
 use prost_reflect::{Kind, MessageDescriptor};
 
 /// A message of the schema.
 pub(super) struct Place {
     pub message: MessageDescriptor,
-    /// The fields that are such a message, from the top on; the top itself is the empty path.
+    /// The fields that are such a message, from the top; the top itself is the empty path.
     pub paths: Vec<String>,
 }
 
 impl Place {
-    /// The name of the message without its package.
+    /// Returns the name of the message without its package.
     pub(super) fn message_name(&self) -> &str {
         let (name, package) = (self.message.full_name(), self.message.package_name());
         name.strip_prefix(package).map_or(name, |rest| rest.trim_start_matches('.'))
     }
 }
 
-/// All messages of a configuration, each once, with all places where it stands. An entry of a map stands where the map does.
+/// Returns all messages of a configuration, each once, with all its places. An entry of a map has the place of the map.
 pub(super) fn places(root: &MessageDescriptor) -> Vec<Place> {
     let mut found = Vec::new();
     visit(root, String::new(), &mut found);
     found
 }
 
-/// No message of the schema holds itself, so that this comes to an end.
+/// Visits a message and its parts. The recursion ends because no message of the schema contains itself.
 fn visit(message: &MessageDescriptor, path: String, found: &mut Vec<Place>) {
     for field in message.fields() {
         let inner = match path.is_empty() {

@@ -38,7 +38,7 @@ fn what_has_no_effect_is_told_by_the_table() {
             let path = path.trim_start_matches('.');
             let above: Vec<&str> = ancestors(path).chain([path]).collect();
             let rows = || above.iter().flat_map(|path| support::treatments(path));
-            let is_by_table = field.here == Here::ByTable;
+            let is_by_table = field.here == FieldSupport::ByTable;
             assert!(!is_by_table || rows().next().is_some(), "{path} has no row");
             let is_always_idle = rows().any(|row| row.condition.is_empty());
             assert!(is_by_table || !is_always_idle, "{path} has a row and is said to work");
@@ -69,7 +69,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 #[test]
 fn what_is_said_to_be_refused_is() {
-    let refused = |here| matches!(here, Here::Refused(_));
+    let refused = |here| matches!(here, FieldSupport::Refused(_));
     let told: Vec<String> = SECTIONS
         .iter()
         .flat_map(|s| s.fields.iter().map(move |f| (s.message, f)))

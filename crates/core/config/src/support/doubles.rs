@@ -1,13 +1,13 @@
-//! Tensors that a configuration lists twice: as in Triton the model loads.
+//! Warns of tensors that a configuration lists twice: as in Triton the model loads.
 
 use std::collections::BTreeSet;
 
 use crate::{Diagnostic, FieldPath, ModelConfig, TensorSpec};
 
-/// Warnings of inputs, and of outputs. As many as anybody would read: a configuration may list thousands.
+/// Most warnings of inputs, and of outputs: a configuration may list thousands, and nobody would read more.
 const MOST: usize = 5;
 
-/// A warning for each entry whose name was there already.
+/// Returns a warning for each entry whose name was listed before.
 pub(super) fn find(config: &ModelConfig) -> Vec<Diagnostic> {
     let inputs = repeated(config.inputs()).map(|(index, name)| {
         let text = format!(

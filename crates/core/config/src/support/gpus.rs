@@ -1,9 +1,9 @@
-//! What a model loses whose instance groups are for GPUs and run on the CPU, as one warning.
+//! Warns once about all that a model loses when its instance groups for GPUs run on the CPU.
 
 use super::has_cuda_settings;
 use crate::{Diagnostic, FieldPath, InstanceGroup, ModelConfig};
 
-/// The warning, where such a group runs on the CPU.
+/// Returns the warning when such a group runs on the CPU.
 pub(super) fn find(config: &ModelConfig) -> Option<Diagnostic> {
     let moved: Vec<_> = config.instance_groups().iter().filter(|g| g.stands_for_gpus).collect();
     let first = config.instance_groups().iter().position(|g| g.stands_for_gpus)?;
@@ -30,7 +30,7 @@ fn instances(groups: &[&InstanceGroup]) -> String {
     format!("{run} (group{s} {})", names.join(", "))
 }
 
-/// The settings of the configuration that concern GPUs only.
+/// Returns the settings of the configuration that concern GPUs only.
 fn ignored(config: &ModelConfig) -> Vec<String> {
     let names = config.optimization().gpu_accelerators.iter();
     let mut ignored: Vec<_> =

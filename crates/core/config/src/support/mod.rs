@@ -1,8 +1,8 @@
-//! Fields of a configuration that have no effect in this server: warned about, by one table.
+//! Warns about configuration fields without effect in this server, by one table.
 //!
-//! A field that every part of the server ignores is a row here, so that no setting is ignored silently: only speed or
-//! resources may depend on it. What answers depend on is refused by the checker. Fields that some backend honours in
-//! part are checked by that backend when it loads a model.
+//! A field that every part of the server ignores has a row here, so that no setting is ignored silently. Only speed or resources
+//! may depend on such a field; the checker refuses fields that responses depend on. A backend that uses a field in part checks it
+//! when it loads a model.
 
 mod doubles;
 mod gpus;
@@ -14,14 +14,14 @@ use crate::{Diagnostic, ModelConfig, QueuePolicy, Scheduling, backend_table::MOD
 struct Row {
     /// The path of the field, which the message begins with.
     field: &'static str,
-    /// Where the row holds of a field that is set, for the reference; empty: everywhere.
+    /// The case of a set field in which the row holds, for the reference; empty for every case.
     condition: &'static str,
     applies: fn(&ModelConfig) -> bool,
-    /// What follows `{field} of model '{name}' `.
+    /// The text behind `{field} of model '{name}' `.
     sentence: &'static str,
 }
 
-/// A row that holds of every model.
+/// Makes a row that holds for every model.
 const fn row(
     field: &'static str,
     applies: fn(&ModelConfig) -> bool,
@@ -31,13 +31,13 @@ const fn row(
 }
 
 impl Row {
-    /// A row that holds of some models only.
+    /// Limits the row to some models.
     const fn only(self, condition: &'static str) -> Self {
         Self { condition, ..self }
     }
 }
 
-/// In the order in which they are reported.
+/// The rows, in the order in which they are reported.
 const ROWS: &[Row] = &[
     row(
         "batch_input",
@@ -124,22 +124,22 @@ const ROWS: &[Row] = &[
     .only("where `max_batch_size` is 0 and none of its settings of queues is used"),
 ];
 
-/// What becomes of a field that is set, by one row of the table.
-pub(crate) struct Treatment {
-    /// Where that is so; empty: everywhere.
+/// The treatment of a set field, by one row of the table.
+pub(crate) struct FieldTreatment {
+    /// The case in which it holds; empty for every case.
     pub condition: &'static str,
     /// The words of the message behind the name of the model.
     pub sentence: &'static str,
 }
 
-/// What the table says of the field at `path`, as `instance_group.passive`; nothing of its section.
-pub(crate) fn treatments(path: &str) -> impl Iterator<Item = Treatment> {
+/// Returns the rows of the field at `path`, such as `instance_group.passive`, without those of its section.
+pub(crate) fn treatments(path: &str) -> impl Iterator<Item = FieldTreatment> {
     let rows = ROWS.iter().filter(move |row| row.field == path);
-    rows.map(|row| Treatment { condition: row.condition, sentence: row.sentence })
+    rows.map(|row| FieldTreatment { condition: row.condition, sentence: row.sentence })
 }
 
 impl ModelConfig {
-    /// What of this configuration this server does not do, for the log.
+    /// Returns the parts of this configuration that this server does not support, for the log.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let rows = ROWS.iter().filter(|row| (row.applies)(self)).map(|row| {
             let text = format!("{} of model '{}' {}", row.field, self.name(), row.sentence);
@@ -149,7 +149,7 @@ impl ModelConfig {
     }
 }
 
-/// Whether a dynamic batcher has no batches to form, and no other task: queues and their order it has without batches.
+/// Returns whether a dynamic batcher has no batches to form and no other task. Queues and their order need no batches.
 fn batches_nothing(config: &ModelConfig) -> bool {
     let Scheduling::Dynamic(dynamic) = config.scheduling() else { return false };
     let has_queues = dynamic.priority_levels > 0
@@ -158,8 +158,8 @@ fn batches_nothing(config: &ModelConfig) -> bool {
     !config.has_batching() && !has_queues
 }
 
-/// Whether the backend computes a batch as one tensor. Python models, and the backends of the program itself,
-/// get each request's own.
+/// Returns whether the backend computes a batch as one tensor. Python models, and the backends of the program itself, get each
+/// request's own tensors.
 fn joins_tensors(config: &ModelConfig) -> bool {
     config.backend() != "python" && MODEL_FILES.iter().any(|f| f.backend == config.backend())
 }
@@ -175,7 +175,7 @@ fn has_cuda_settings(config: &ModelConfig) -> bool {
     section.and_then(|section| section.cuda.as_ref()).is_some_and(|cuda| *cuda != Cuda::default())
 }
 
-/// Whether a group for GPUs runs on the CPU, of which one warning says all.
+/// Returns whether a group for GPUs runs on the CPU. One warning covers all of that.
 fn misses_gpus(config: &ModelConfig) -> bool {
     config.instance_groups().iter().any(|group| group.stands_for_gpus)
 }

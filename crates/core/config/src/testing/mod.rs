@@ -1,6 +1,6 @@
 //! Checked configurations for the tests of other crates, made from text by the same steps as in the server.
 //!
-//! Nothing else makes a [`ModelConfig`], so that no test is about a state that no model can have.
+//! Nothing else makes a [`ModelConfig`], so no test uses a state that no model can have.
 
 mod places;
 
@@ -12,29 +12,29 @@ use crate::{
 
 pub use self::places::without_places;
 
-/// What a configuration is completed by and checked against. Without GPUs and files by default.
+/// The host that completes and checks a configuration. Without GPUs and files by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Host<'a> {
-    /// Names in the version folder, which may decide about the backend.
+    /// Names in the version folder, which may decide the backend.
     pub version_files: &'a [&'a str],
-    /// Indices of the GPUs. An instance group gets them only where the configuration names them.
+    /// Indices of the GPUs. An instance group gets them only if the configuration names them.
     pub gpus: &'a [u32],
 }
 
 impl Host<'_> {
-    /// The configuration that the text of a `config.pbtxt` gives. Without a name in the text the model is `m`;
-    /// its folder is named as it is.
+    /// Makes the configuration from the text of a `config.pbtxt`. Without a name in the text the model is `m`; its folder has the
+    /// same name.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The mistake in the text.
     pub fn configure(&self, text: &str) -> Result<ModelConfig> {
         self.check(parse_text(text)?)
     }
 
-    /// The same from a message.
+    /// Makes the configuration from a message.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The mistake in the message.
     pub fn check(&self, mut raw: RawModelConfig) -> Result<ModelConfig> {
         if raw.name.is_empty() {
             raw.name = "m".to_owned();
@@ -57,19 +57,19 @@ impl Host<'_> {
     }
 }
 
-/// The configuration that the text of a `config.pbtxt` gives on a host without GPUs.
+/// Makes the configuration from the text of a `config.pbtxt`, on a host without GPUs.
 ///
 /// # Panics
-/// When the text is wrong, with what is wrong with it.
+/// When the text is wrong, with the mistake.
 #[track_caller]
 pub fn model_config(text: &str) -> ModelConfig {
     or_panic(Host::default().configure(text))
 }
 
-/// What the configuration is when its message is changed, with every check made again.
+/// Returns the configuration with its message changed and all checks repeated.
 ///
 /// # Panics
-/// When the checks refuse what it has become.
+/// When the checks refuse the changed configuration.
 #[track_caller]
 pub fn changed(config: &ModelConfig, change: impl FnOnce(&mut RawModelConfig)) -> ModelConfig {
     let mut raw = config.raw().clone();
@@ -77,7 +77,7 @@ pub fn changed(config: &ModelConfig, change: impl FnOnce(&mut RawModelConfig)) -
     or_panic(Host::default().check(raw))
 }
 
-/// The text of tensors that differ in nothing but their names; `field` is `input` or `output`.
+/// Returns the text of tensors that differ only in their names; `field` is `input` or `output`.
 ///
 /// ```
 /// use galatea_config::testing::{model_config, tensors};
@@ -100,7 +100,7 @@ pub fn tensors<N: AsRef<str>>(
     names.into_iter().map(tensor).collect()
 }
 
-/// A tensor as a configuration describes it, for tests of what needs no model around it.
+/// Makes a tensor as a configuration describes it, for tests that need no model.
 pub fn tensor_spec(name: &str, data_type: DataType, dims: impl Into<Shape>) -> TensorSpec {
     TensorSpec::plain(name.into(), data_type, dims.into())
 }

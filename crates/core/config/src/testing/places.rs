@@ -1,7 +1,7 @@
-//! Texts of errors without the places in them.
+//! Removes the places from texts of errors.
 
-/// What a text that clients read says without the places and the advice that this server puts behind Triton's
-/// sentences: ` (m/config.pbtxt:1:2: advice)`, ` (m/1/model.onnx: advice)`.
+/// Returns a text for clients without the places and the advice that this server adds to Triton's sentences: `
+/// (m/config.pbtxt:1:2: advice)`, ` (m/1/model.onnx: advice)`.
 ///
 /// ```
 /// use galatea_config::testing::without_places;
@@ -27,7 +27,7 @@ pub fn without_places(text: &str) -> String {
     kept + rest
 }
 
-/// Behind the bracket that closes the first one.
+/// Returns the position behind the bracket that closes the first one.
 fn closing(text: &str) -> usize {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! What is wrong with a text, and where.
+//! Mistakes in a configuration text, with their places.
 
 use std::{error, fmt};
 
@@ -7,7 +7,7 @@ use galatea_types::Error;
 use super::placeholder;
 use crate::{Diagnostic, Place, Position};
 
-/// What is wrong with a configuration text, and where.
+/// A mistake in a configuration text, with its place.
 ///
 /// `line` and `column` count from 1, columns in characters, as editors show them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub struct TextError {
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
-    /// What to do about it, when that can be guessed.
+    /// Advice, if the intention can be guessed.
     pub hint: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl TextError {
         self
     }
 
-    /// The same with the file that `source` is the text of.
+    /// Makes a finding with the file whose text is `source`.
     pub fn into_diagnostic(self, file: impl Into<String>, source: &str) -> Diagnostic {
         let place = Place::in_text(file, source, (self.line, self.column));
         let found = Diagnostic::error(self.message).at(place);

@@ -1,4 +1,4 @@
-//! From characters to tokens.
+//! Divides characters into tokens.
 
 use crate::Position;
 
@@ -8,7 +8,7 @@ pub(crate) enum TokenKind {
     Word,
     /// Starts with a digit, a sign, or a point before a digit.
     Number,
-    /// With its quotes; the closing one may be missing, and escapes are still as written.
+    /// A string with its quotes; the closing one may be missing, and escapes are still as written.
     Quoted,
     /// Any other single character.
     Symbol,
@@ -27,7 +27,7 @@ impl Token<'_> {
         self.kind == TokenKind::Symbol && self.text == symbol
     }
 
-    /// How a message names this token.
+    /// Returns the name of this token in messages.
     pub fn describe(&self) -> String {
         const SHOWN: usize = 40;
         if self.kind == TokenKind::End {
@@ -85,7 +85,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Kind and length in bytes of the token at the start of `text`.
+/// Returns kind and length in bytes of the token at the start of `text`.
 fn scan(text: &str) -> (TokenKind, usize) {
     let mut chars = text.chars();
     let Some(first) = chars.next() else {
@@ -101,7 +101,7 @@ fn scan(text: &str) -> (TokenKind, usize) {
     }
 }
 
-/// Length of the quoted string at the start of `text`, or up to the end of the line when it is not closed.
+/// Returns the length of the quoted string at the start of `text`; of one that is not closed, the rest of the line.
 fn scan_quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -120,7 +120,7 @@ fn span(text: &str, is_in: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is_in(c)).unwrap_or(text.len())
 }
 
-/// What Python's `\s` matches: it has the four separator controls that Unicode's white space has not.
+/// Matches what Python's `\s` matches: it has four separator controls that Unicode's white space lacks.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }

@@ -1,7 +1,6 @@
 //! The protobuf text format, as `config.pbtxt` uses it.
 //!
-//! Accepts and rejects what Python protobuf's `text_format.Parse` does, and reads the same values, after a byte order mark
-//! too;
+//! Accepts and rejects what Python protobuf's `text_format.Parse` does, and reads the same values, also after a byte order mark.
 //! `tests/python/test_config_corpus.py` compares the two on generated documents.
 
 mod error;

@@ -1,7 +1,7 @@
-//! Numbers as Python reads them, because that is what the format's accepted forms are defined by.
+//! Reads numbers as Python does, because Python's rules define the accepted forms of the format.
 
-/// An integer literal: decimal, `0x`, `0o`, `0b` or C's leading-zero octal, with `_` between digits.
-/// `None` when it is none of these. Saturates at the ends of `i128`, far outside any field's range.
+/// Reads an integer literal: decimal, `0x`, `0o`, `0b` or C's leading-zero octal, with `_` between digits. `None` when it is none
+/// of these. Saturates at the ends of `i128`, far outside any field's range.
 pub(crate) fn parse_integer(text: &str) -> Option<i128> {
     let (is_negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -13,7 +13,7 @@ pub(crate) fn parse_integer(text: &str) -> Option<i128> {
     Some(if is_negative { -magnitude } else { magnitude })
 }
 
-/// An enum number: the same without C's octal form.
+/// Reads an enum number: an integer without C's octal form.
 pub(crate) fn parse_enum_number(text: &str) -> Option<i128> {
     let digits = text.trim_start_matches('-');
     let is_c_octal = digits.starts_with('0')
@@ -33,7 +33,7 @@ fn parse_magnitude(digits: &str, allows_c_octal: bool) -> Option<i128> {
     }
 }
 
-/// `017` is octal in C's way; `0_0` is zero in Python's; anything else with a leading zero is refused.
+/// Reads digits with a leading zero. `017` is octal in C's way; `0_0` is zero in Python's; other forms are refused.
 fn parse_leading_zero(digits: &str, allows_c_octal: bool) -> Option<i128> {
     let is_plain = digits.bytes().all(|b| b.is_ascii_digit());
     if is_plain && allows_c_octal {
@@ -58,8 +58,8 @@ fn parse_digits(digits: &str, radix: u32) -> Option<i128> {
     follows_digit.then_some(value)
 }
 
-/// A floating point literal: decimal or exponent form, `inf`, `nan`, each with an optional `f` after it.
-/// A leading zero before another digit is refused.
+/// Reads a floating point literal: decimal or exponent form, `inf`, `nan`, each with an optional `f` after it. A leading zero
+/// before another digit is refused.
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix('-').unwrap_or(text).as_bytes();
     if matches!(unsigned, [b'0', b'0'..=b'9', ..]) {
@@ -71,7 +71,7 @@ pub(crate) fn parse_float(text: &str) -> Option<f64> {
         .or_else(|| parse_infinity_with_suffix(text))
 }
 
-/// `inff`, whose last `f` is a suffix: taking every `f` off would leave `in`.
+/// Reads `inff`, whose last `f` is a suffix: removing every `f` would leave `in`.
 fn parse_infinity_with_suffix(text: &str) -> Option<f64> {
     match text.to_ascii_lowercase().as_str() {
         "inff" => Some(f64::INFINITY),

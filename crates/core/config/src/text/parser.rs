@@ -1,4 +1,4 @@
-//! From tokens to the message, by its description.
+//! Reads tokens into the message, by its description.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescri
 use super::{
     error::TextError,
     lexer::{Lexer, Token, TokenKind},
-    places::{Introduction, Places},
+    places::{PlaceTree, ValueSeparator},
     scalar, suggest,
 };
 use crate::{
@@ -17,14 +17,13 @@ use crate::{
 
 type Result<T> = std::result::Result<T, TextError>;
 
-/// What some editors begin a UTF-8 file with. It says nothing, so it is passed over.
+/// A mark that some editors write at the start of a UTF-8 file. It has no meaning, so the parser skips it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Reads a `config.pbtxt`.
 ///
-/// Takes the whole protobuf text format for `inference.ModelConfig`; fills in no defaults and checks no
-/// meaning. Extensions and `Any` are refused, since the message has neither. Nesting cannot go deeper
-/// than the message types do, and they do not recur.
+/// Takes the whole protobuf text format for `inference.ModelConfig`; fills in no defaults and checks no meaning. Extensions and
+/// `Any` are refused, since the message has neither. Nesting is bounded by the message types, which do not recur.
 ///
 /// ```
 /// let config = galatea_config::parse_text("name: \"simple\" input { name: \"x\" dims: [ 16 ] }")?;
@@ -40,35 +39,34 @@ pub fn parse_text(source: &str) -> Result<RawModelConfig> {
         return Err(TextError::new(start, message));
     }
     let descriptor = schema::model_config().ok_or_else(|| TextError::new(start, schema::BROKEN))?;
-    let message = Parser::new(source, Places::default()).parse_message(descriptor, None)?;
+    let message = Parser::new(source, PlaceTree::default()).parse_message(descriptor, None)?;
     message.transcode_to().map_err(|e| TextError::new(start, e.to_string()))
 }
 
-/// Everything that is wrong with a text, as far as it can be read on behind a mistake: behind a field that there is not, a
-/// value that does not fit, something given twice. What is wrong with its braces is the last mistake.
+/// Returns all mistakes of a text that reading past a mistake can find. It skips an unknown field, a value that does not fit, and
+/// a repeated field. A mistake in the braces is the last one.
 pub(crate) fn mistakes(source: &str) -> Vec<TextError> {
     let Some(descriptor) = schema::model_config().filter(|_| source.len() <= MAX_SOURCE_SIZE)
     else {
         return parse_text(source).err().into_iter().collect();
     };
-    let mut parser = Parser::new(source, Places::default());
+    let mut parser = Parser::new(source, PlaceTree::default());
     parser.passed_over = Some(Vec::new());
     let last = parser.parse_message(descriptor, None).err();
     parser.passed_over.into_iter().flatten().chain(last).collect()
 }
 
-/// Where the fields of a text stand. The text is read again for it: only mistakes ask, and the others need not pay for
-/// the answer.
-pub(crate) fn find_places(source: &str) -> Option<Places<'_>> {
+/// Finds the places of a text's fields. It reads the text again: only mistakes need places, so other texts do not pay for them.
+pub(crate) fn find_places(source: &str) -> Option<PlaceTree<'_>> {
     if source.len() > MAX_SOURCE_SIZE {
         return None;
     }
-    let mut parser = Parser::new(source, Places::kept());
+    let mut parser = Parser::new(source, PlaceTree::kept());
     parser.parse_message(schema::model_config()?, None).ok()?;
     Some(parser.places)
 }
 
-/// Of more mistakes than this the rest is not looked for.
+/// Most mistakes that are looked for in a text.
 const MOST_MISTAKES: usize = 50;
 
 const COMMENTS: &str = "comments begin with `#`";
@@ -78,21 +76,21 @@ struct Parser<'a> {
     token: Token<'a>,
     /// Members of lists and maps so far.
     element_count: usize,
-    places: Places<'a>,
-    /// Mistakes behind which reading went on; `None`: the first one ends it.
+    places: PlaceTree<'a>,
+    /// Mistakes that were skipped; `None` when the first one ends the reading.
     passed_over: Option<Vec<TextError>>,
 }
 
 /// An opening brace or bracket, and the one that closes it.
 #[derive(Clone, Copy)]
-struct Opening {
+struct OpenBracket {
     open: &'static str,
     close: &'static str,
     position: Position,
 }
 
 impl<'a> Parser<'a> {
-    fn new(source: &'a str, places: Places<'a>) -> Self {
+    fn new(source: &'a str, places: PlaceTree<'a>) -> Self {
         let mut lexer = Lexer::new(source.strip_prefix(BYTE_ORDER_MARK).unwrap_or(source));
         let token = lexer.next();
         Self { lexer, token, element_count: 0, places, passed_over: None }
@@ -114,7 +112,7 @@ impl<'a> Parser<'a> {
         TextError::new(self.token.position, message)
     }
 
-    /// Goes on behind a mistake if all of them are wanted.
+    /// Continues after a mistake if the caller wants all mistakes.
     fn pass_over(&mut self, mistake: TextError) -> Result<()> {
         match &mut self.passed_over {
             Some(mistakes) if mistakes.len() < MOST_MISTAKES => mistakes.push(mistake),
@@ -123,7 +121,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Passes over a value: what is in braces or brackets, or one token.
+    /// Skips a value: the content of braces or brackets, or one token.
     fn skip_value(&mut self) {
         let mut depth = 0_usize;
         while self.token.kind != TokenKind::End {
@@ -142,17 +140,17 @@ impl<'a> Parser<'a> {
     }
 
     fn end_field(&mut self) {
-        // Separators are optional, and one of them is enough.
+        // Separators are optional, and at most one is taken.
         if !self.take(",") {
             self.take(";");
         }
     }
 
-    /// Fields up to the closing of `opening`, or up to the end of the text.
+    /// Reads fields up to the closing bracket of `opening`, or to the end of the text.
     fn parse_message(
         &mut self,
         descriptor: MessageDescriptor,
-        opening: Option<Opening>,
+        opening: Option<OpenBracket>,
     ) -> Result<DynamicMessage> {
         let mut fields = Fields::new(descriptor);
         loop {
@@ -165,7 +163,7 @@ impl<'a> Parser<'a> {
         Ok(fields.message)
     }
 
-    fn parse_field(&mut self, fields: &mut Fields, opening: Option<Opening>) -> Result<()> {
+    fn parse_field(&mut self, fields: &mut Fields, opening: Option<OpenBracket>) -> Result<()> {
         let descriptor = fields.message_descriptor();
         let name = self.expect_name(opening, &descriptor)?;
         let Some(field) = descriptor.get_field_by_name(name.text) else {
@@ -185,7 +183,7 @@ impl<'a> Parser<'a> {
         let is_repeated = field.is_list() || field.is_map();
         match self.token {
             bracket if is_repeated && bracket.is("[") => self.parse_list(fields, &field, name)?,
-            _ => self.parse_value(fields, &field, Introduction { name, is_listed: false })?,
+            _ => self.parse_value(fields, &field, ValueSeparator { name, is_listed: false })?,
         }
         self.end_field();
         Ok(())
@@ -193,7 +191,7 @@ impl<'a> Parser<'a> {
 
     fn expect_name(
         &mut self,
-        opening: Option<Opening>,
+        opening: Option<OpenBracket>,
         message: &MessageDescriptor,
     ) -> Result<Token<'a>> {
         if matches!(self.token.kind, TokenKind::Word | TokenKind::Number) {
@@ -202,7 +200,7 @@ impl<'a> Parser<'a> {
         Err(match (opening, self.token.kind) {
             (Some(opening), TokenKind::End) => self.unclosed(opening),
             (Some(opening), _) => {
-                let Opening { open, close, position } = opening;
+                let OpenBracket { open, close, position } = opening;
                 let found = self.token.describe();
                 let error =
                     self.error(format!("expected a field name or `{close}`, found {found}"));
@@ -241,13 +239,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unclosed(&self, opening: Opening) -> TextError {
-        let Opening { open, close, position } = opening;
+    fn unclosed(&self, opening: OpenBracket) -> TextError {
+        let OpenBracket { open, close, position } = opening;
         self.error(format!("expected `{close}`, found {}", self.token.describe()))
             .with_hint(format!("the `{open}` at {position} is not closed"))
     }
 
-    /// `:` may be left out before a message only.
+    /// Reads `:`, which may be missing only before a message.
     fn parse_colon(&mut self, field: &FieldDescriptor) -> Result<()> {
         if self.take(":") || matches!(field.kind(), Kind::Message(_)) {
             return Ok(());
@@ -272,9 +270,9 @@ impl<'a> Parser<'a> {
         field: &FieldDescriptor,
         name: Token<'a>,
     ) -> Result<()> {
-        let introduction = Introduction { name, is_listed: true };
+        let introduction = ValueSeparator { name, is_listed: true };
         let bracket = self.advance();
-        let opening = Opening { open: "[", close: "]", position: bracket.position };
+        let opening = OpenBracket { open: "[", close: "]", position: bracket.position };
         if self.take(opening.close) {
             let outer = self.places.enter(introduction, bracket);
             self.places.leave(outer);
@@ -292,7 +290,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn expect_comma(&mut self, opening: Opening) -> Result<()> {
+    fn expect_comma(&mut self, opening: OpenBracket) -> Result<()> {
         if self.token.kind == TokenKind::End {
             return Err(self.unclosed(opening));
         }
@@ -314,7 +312,7 @@ impl<'a> Parser<'a> {
         &mut self,
         fields: &mut Fields,
         field: &FieldDescriptor,
-        introduction: Introduction<'a>,
+        introduction: ValueSeparator<'a>,
     ) -> Result<()> {
         if field.is_list() || field.is_map() {
             self.count_element()?;
@@ -353,7 +351,7 @@ impl<'a> Parser<'a> {
             }
         };
         let position = self.advance().position;
-        self.parse_message(descriptor, Some(Opening { open, close, position }))
+        self.parse_message(descriptor, Some(OpenBracket { open, close, position }))
     }
 
     fn not_a_message(&self, field: &FieldDescriptor, message: &MessageDescriptor) -> TextError {
@@ -376,7 +374,7 @@ impl<'a> Parser<'a> {
                 self.advance();
                 Ok(value)
             }
-            // Behind a sign that is no value, as a curly quote, nobody knows where the value ends.
+            // Behind a sign that begins no value, such as a curly quote, the end of the value is unknown.
             Err(mistake) if self.token.kind == TokenKind::Symbol => Err(mistake),
             Err(mistake) => {
                 self.pass_over(mistake)?;
@@ -386,7 +384,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Adjacent literals are one string.
+    /// Reads a string. Adjacent literals are one string.
     fn parse_string(&mut self) -> Result<Value> {
         let position = self.token.position;
         let mut bytes = Vec::new();
@@ -401,7 +399,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How a name is written that came in quotes.
+/// Suggests the spelling of a name that was quoted.
 fn unquoted(text: &str) -> String {
     format!("write `{}:`", shorten(text.trim_matches(['"', '\''])))
 }
@@ -413,7 +411,7 @@ fn shorten(name: &str) -> String {
     }
 }
 
-/// A message being filled, and where its fields were given.
+/// A message being filled, and the positions of its given fields.
 struct Fields {
     message: DynamicMessage,
     given: HashMap<u32, Position>,
@@ -430,8 +428,8 @@ impl Fields {
 
     /// Refuses a second value for a singular field, and a second member of a oneof.
     ///
-    /// A scalar without presence may be given again while it holds its default: the format cannot distinguish
-    /// that from not given.
+    /// A scalar without presence may be given again while it has its default: the format cannot distinguish that from a missing
+    /// value.
     fn claim(&mut self, field: &FieldDescriptor, position: Position) -> Result<()> {
         if field.is_list() || field.is_map() {
             return Ok(());
@@ -479,7 +477,7 @@ impl Fields {
     }
 }
 
-/// Key and value of a map entry; either may be left out and is its default then.
+/// Returns key and value of a map entry; a missing one has its default.
 fn split_entry(entry: &DynamicMessage) -> Option<(MapKey, Value)> {
     let key = entry.get_field_by_name("key")?.into_owned().into_map_key()?;
     let value = entry.get_field_by_name("value")?.into_owned();

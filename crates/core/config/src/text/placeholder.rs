@@ -1,16 +1,16 @@
-//! Recognizes placeholders of templates that nobody has filled in.
+//! Recognizes unfilled placeholders of templates.
 
 use crate::{Diagnostic, Place};
 
-/// How placeholders begin and end.
+/// The signs around placeholders.
 const FORMS: [(&str, &str); 6] =
     [("${", "}"), ("{{", "}}"), ("{%", "%}"), ("<", ">"), ("@", "@"), ("%", "%")];
-/// Those that are looked for inside of strings, where the other signs are common.
+/// The forms that are searched for inside strings, where the other signs are common.
 const IN_STRINGS: [(&str, &str); 2] = [("${", "}"), ("{{", "}}")];
-/// Characters of the longest placeholder.
+/// Most characters of a placeholder.
 const LONGEST: usize = 60;
 
-/// The same finding with the advice to fill in the placeholder that stands at its place, if there is one.
+/// Adds the advice to fill in the placeholder at the finding's place, if there is one.
 pub(crate) fn explained(found: Diagnostic) -> Diagnostic {
     match found.place.as_ref().and_then(at) {
         Some(placeholder) => {
@@ -44,7 +44,7 @@ fn at(place: &Place) -> Option<&str> {
     }
 }
 
-/// The placeholder of this form that a text begins with: a name or a short expression between the signs.
+/// Returns the placeholder of this form at the start of a text: a name or a short expression between the signs.
 fn of_form<'a>(text: &'a str, (open, close): &(&str, &str)) -> Option<&'a str> {
     let inner = text.strip_prefix(open)?;
     let end = inner.find(close)?;

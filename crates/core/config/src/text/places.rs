@@ -1,46 +1,46 @@
-//! Where the parts of a text stand, for mistakes that are found after it was read.
+//! The places of a text's parts, for mistakes that are found after it was read.
 
 use super::scalar;
 use crate::{FieldPath, Position, Step};
 
 use super::lexer::{Token, TokenKind};
 
-/// Most parts that are remembered; what comes after them is told by the part around it.
+/// Most parts that are remembered; a later part gets the place of the part around it.
 const MOST: usize = 1 << 17;
 
 /// A tree of the values in a text.
 #[derive(Default)]
-pub(crate) struct Places<'a> {
+pub(crate) struct PlaceTree<'a> {
     nodes: Vec<Node<'a>>,
-    /// The message that is being read; `None`: the outermost.
+    /// The message that is being read; `None` for the outermost.
     current: Option<usize>,
     is_kept: bool,
 }
 
-/// How a value is introduced.
+/// The start of a value: the name of its field, and whether it is in a list.
 #[derive(Clone, Copy)]
-pub(crate) struct Introduction<'a> {
+pub(crate) struct ValueSeparator<'a> {
     /// The name of its field.
     pub name: Token<'a>,
-    /// Whether it stands in brackets, with others.
+    /// The value is in brackets, with others.
     pub is_listed: bool,
 }
 
 struct Node<'a> {
     parent: Option<usize>,
-    introduction: Introduction<'a>,
+    introduction: ValueSeparator<'a>,
     /// The first token of the value; the bracket of an empty list.
     value: Token<'a>,
 }
 
-impl<'a> Places<'a> {
-    /// Remembers what it is told; the default forgets it at once.
+impl<'a> PlaceTree<'a> {
+    /// Makes a tree that remembers values; the default one forgets them at once.
     pub fn kept() -> Self {
         Self { is_kept: true, ..Self::default() }
     }
 
-    /// A value begins. Returns what [`Places::leave`] wants at its end.
-    pub fn enter(&mut self, introduction: Introduction<'a>, value: Token<'a>) -> Option<usize> {
+    /// Begins a value. Returns the argument of [`PlaceTree::leave`] at its end.
+    pub fn enter(&mut self, introduction: ValueSeparator<'a>, value: Token<'a>) -> Option<usize> {
         let outer = self.current;
         if self.is_kept && self.nodes.len() < MOST {
             self.current = Some(self.nodes.len());
@@ -49,13 +49,13 @@ impl<'a> Places<'a> {
         outer
     }
 
-    /// The value ends.
+    /// Ends the value.
     pub fn leave(&mut self, outer: Option<usize>) {
         self.current = outer;
     }
 
-    /// Where the field is: its value, or its name if that is a message or a list; else the closest part around it that the
-    /// text has. Of a path without the place in a list, the first element that has the rest.
+    /// Returns the position of a field: its value, or its name for a message or a list. When the text lacks the field, it is the
+    /// closest part around it. For a path without a list index, the first element that has the rest.
     pub fn find(&self, path: &FieldPath) -> Option<Position> {
         let mut steps = path.steps().iter().peekable();
         let mut found = None;
@@ -70,7 +70,7 @@ impl<'a> Places<'a> {
                 Some(Step::Field(_)) | None => values.clone(),
             };
             let Some(&first) = wanted.first() else {
-                // The list is there, the element is not.
+                // The list exists, the element does not.
                 return values.first().map(|&node| self.position(node, false)).or(found);
             };
             found = Some(self.position(first, element.is_some()));
@@ -79,7 +79,7 @@ impl<'a> Places<'a> {
         found
     }
 
-    /// The values of a field of messages, in their order. `parents` are, too.
+    /// Returns the values of a field of messages, in their order. `parents` must be ordered too.
     fn values(&self, parents: &[Option<usize>], field: &str) -> Vec<usize> {
         let is_value = |node: &Node<'_>| {
             node.introduction.name.text == field && parents.binary_search(&node.parent).is_ok()
@@ -93,7 +93,7 @@ impl<'a> Places<'a> {
         values.iter().copied().filter(|node| !is_empty_list(node)).nth(index)
     }
 
-    /// The entry of a map with this key, or the message with this name.
+    /// Returns the entry of a map with this key, or the message with this name.
     fn named(&self, values: &[usize], name: &str) -> Option<usize> {
         let names = |node: &&Node<'_>| {
             matches!(node.introduction.name.text, "key" | "name") && says(&node.value, name)

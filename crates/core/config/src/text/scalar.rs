@@ -1,4 +1,4 @@
-//! Values of scalar fields.
+//! Reads values of scalar fields.
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, Value};
 
@@ -11,7 +11,7 @@ use crate::schema;
 
 type Result<T> = std::result::Result<T, TextError>;
 
-/// The value that `token` has in `field`. The parser reads strings, which may be several literals.
+/// Returns the value of `token` in `field`. The parser reads strings, which may be several literals.
 pub(crate) fn parse(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> Result<Value> {
     match kind {
         Kind::Bool => parse_bool(token).ok_or_else(|| mismatch(field, kind, token)),
@@ -23,7 +23,7 @@ pub(crate) fn parse(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> 
     }
 }
 
-/// Bytes of one string literal.
+/// Returns the bytes of a string literal.
 pub(crate) fn parse_literal(token: &Token<'_>) -> Result<Vec<u8>> {
     let quote = token.text.chars().next().unwrap_or('"');
     let body = token.text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
@@ -58,7 +58,7 @@ fn parse_integer(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> Res
     })
 }
 
-/// By name, or by any number that fits: proto3 enums are open.
+/// Reads an enum by name, or by any number that fits: proto3 enums are open.
 fn parse_enum(descriptor: &EnumDescriptor, token: &Token<'_>) -> Result<Value> {
     if let Some(value) = descriptor.get_value_by_name(token.text) {
         return Ok(Value::EnumNumber(value.number()));

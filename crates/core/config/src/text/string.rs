@@ -1,9 +1,9 @@
 //! Escapes in quoted strings.
 //!
-//! Python protobuf reads them in three passes (pad one-digit hex escapes, decode `\u`, decode the rest),
-//! so a `\u005c` can start another escape; the passes are kept apart here for the same outcome.
+//! Python protobuf reads them in three passes (pad one-digit hex escapes, decode `\u`, decode the rest), so a `\u005c` can start
+//! another escape. This code keeps the passes apart for the same result.
 
-/// Bytes of a string literal without its quotes, or what is wrong with it.
+/// Returns the bytes of a string literal without its quotes, or its mistake.
 pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
     if !text.contains('\\') {
         return Ok(text.as_bytes().to_vec());
@@ -11,7 +11,7 @@ pub(crate) fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
     decode_bytes(&decode_unicode(&pad_hex(text))?)
 }
 
-/// `\xf` to `\x0f`.
+/// Pads `\xf` to `\x0f`.
 fn pad_hex(text: &str) -> String {
     let chars = text.chars().collect::<Vec<_>>();
     let is_hex = |at: usize| chars.get(at).is_some_and(char::is_ascii_hexdigit);
@@ -27,7 +27,7 @@ fn pad_hex(text: &str) -> String {
     padded
 }
 
-/// `\uXXXX` and `\UXXXXXXXX` to their characters.
+/// Decodes `\uXXXX` and `\UXXXXXXXX` to their characters.
 fn decode_unicode(text: &str) -> Result<String, &'static str> {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -43,8 +43,8 @@ fn decode_unicode(text: &str) -> Result<String, &'static str> {
                 decoded.push(code_point(rest, digits)?);
                 rest = &rest[digits..];
             }
-            // Python writes a character above U+00FF as an escape before decoding; after a backslash
-            // that escape is itself escaped, and stays.
+            // Python writes a character above U+00FF as an escape before decoding. After a backslash that escape is itself
+            // escaped, and stays.
             _ if is_escaped && u32::from(c) > 0xff => decoded.push_str(&escape_form(c)),
             _ => decoded.push(c),
         }
@@ -64,7 +64,7 @@ fn code_point(text: &str, digits: usize) -> Result<char, &'static str> {
     char::from_u32(code).ok_or("the escape is not a Unicode character")
 }
 
-/// The C escapes; an unknown one is kept as it is, with its backslash.
+/// Decodes the C escapes; an unknown one is kept with its backslash.
 fn decode_bytes(text: &str) -> Result<Vec<u8>, &'static str> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,11 +1,11 @@
-//! "Did you mean": the nearest known names to an unknown one, and the place where a field belongs.
+//! "Did you mean": the nearest known names to an unknown one, and the right place of a misplaced field.
 
 use galatea_types::suggest;
 use prost_reflect::{EnumDescriptor, Kind, MessageDescriptor};
 
 use crate::schema;
 
-/// Names people bring from other tools, where spelling alone would suggest something else.
+/// Names from other tools, for which spelling alone would suggest a wrong name.
 const VALUE_SYNONYMS: [(&str, &str); 14] = [
     ("BYTES", "TYPE_STRING"),
     ("STR", "TYPE_STRING"),
@@ -23,7 +23,7 @@ const VALUE_SYNONYMS: [(&str, &str); 14] = [
     ("KIND_CUDA", "KIND_GPU"),
 ];
 
-/// The same for fields, where the message has the second.
+/// Field names from other tools. The second name is suggested if the message has it.
 const FIELD_SYNONYMS: [(&str, &str); 9] = [
     ("inputs", "input"),
     ("outputs", "output"),
@@ -36,11 +36,11 @@ const FIELD_SYNONYMS: [(&str, &str); 9] = [
     ("model", "model_name"),
 ];
 
-/// Ends of names that stand for microseconds, and for other units.
+/// Suffixes of names that mean microseconds, and other units.
 const MICROSECONDS: [&str; 6] = ["us", "usec", "usecs", "micros", "microsec", "microsecond"];
 const OTHER_UNITS: [&str; 7] = ["ms", "msec", "millis", "milliseconds", "s", "sec", "seconds"];
 
-/// Most places that are named for a field that belongs elsewhere.
+/// Most places that a message lists for a misplaced field.
 const MOST_PLACES: usize = 3;
 
 pub(crate) fn field_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
@@ -72,7 +72,7 @@ fn synonym_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
     Some(format!("did you mean `{to}`?"))
 }
 
-/// A field in microseconds, of which the name was written with another unit, or without.
+/// Suggests the microseconds field of a name with another unit or none.
 fn unit_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
     let (stem, is_exact) = match name.rsplit_once('_') {
         Some((stem, unit)) if MICROSECONDS.contains(&unit) => (stem, true),
@@ -84,28 +84,28 @@ fn unit_hint(name: &str, message: &MessageDescriptor) -> Option<String> {
     Some(format!("did you mean `{}`{unit}?", field.name()))
 }
 
-/// A field that the message has and that could be meant.
+/// Suggests a field of the message that could be meant.
 pub(crate) fn near_field(name: &str, message: &MessageDescriptor) -> Option<String> {
     let fields = message.fields().map(|f| f.name().to_owned()).collect::<Vec<_>>();
     synonym_hint(name, message).or_else(|| nearest_hint(name, &fields))
 }
 
-/// How an entry of a map is written.
+/// Explains the form of a map entry.
 pub(crate) fn entry_hint(name: &str) -> String {
     let name = name.trim_matches(['"', '\'']);
     format!("an entry of a map is `key: \"{name}\" value: ...`, with its name behind `key`")
 }
 
-/// What a value in the form of YAML is told.
+/// The advice for a value in the form of YAML.
 pub(crate) const LOOKS_LIKE_YAML: &str = "this looks like YAML, and the file is in protobuf's text format: a list of \
      messages is `input [ { name: \"x\" }, { name: \"y\" } ]`";
 
-/// Whether it is what YAML begins an element of a list or a document with.
+/// Returns whether the text is a dash that begins a list element or a document in YAML.
 pub(crate) fn is_yaml_dash(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b == b'-')
 }
 
-/// Where a field belongs that is at the wrong level.
+/// Suggests the right place of a field at the wrong level.
 fn belongs_hint(name: &str) -> Option<String> {
     let top = schema::model_config()?;
     if top.get_field_by_name(name).is_some() {
@@ -116,7 +116,7 @@ fn belongs_hint(name: &str) -> Option<String> {
     (!places.is_empty()).then(|| format!("`{name}` belongs inside of {}", places.join(" or ")))
 }
 
-/// The paths of the messages that have such a field: those with the fewest steps first. The types of the message do not
+/// Returns the paths of the messages that have such a field, those with the fewest steps first. The types of the message do not
 /// recur.
 fn places_of(top: &MessageDescriptor, name: &str) -> Vec<String> {
     let mut places = Vec::new();
@@ -147,7 +147,7 @@ fn places_of(top: &MessageDescriptor, name: &str) -> Vec<String> {
     places
 }
 
-/// `dynamic_batching { default_queue_policy { ... } }`
+/// Formats a path as `dynamic_batching { default_queue_policy { ... } }`.
 fn in_braces(path: &[String]) -> String {
     format!("`{} {{ ... {}`", path.join(" { "), vec!["}"; path.len()].join(" "))
 }
@@ -157,7 +157,7 @@ pub(crate) fn enum_hint(name: &str, kind: &EnumDescriptor) -> Option<String> {
     near_value(name, kind).or_else(|| listing_hint("values", &values))
 }
 
-/// A value that could be meant.
+/// Suggests a value that could be meant.
 pub(crate) fn near_value(name: &str, kind: &EnumDescriptor) -> Option<String> {
     let values = kind.values().map(|v| v.name().to_owned()).collect::<Vec<_>>();
     let upper = name.trim_matches(['"', '\'']).to_ascii_uppercase();
@@ -174,7 +174,7 @@ pub(crate) fn near_value(name: &str, kind: &EnumDescriptor) -> Option<String> {
     nearest_hint(&upper, &values)
 }
 
-/// What to write for a message in the place of `found`: with the one field that it could be the value of.
+/// Suggests a message in place of `found`, with the only field whose value `found` could be.
 pub(crate) fn message_hint(name: &str, message: &MessageDescriptor, found: &str) -> String {
     let plain = found.trim_matches(['"', '\'']);
     let mut scalars = message.fields().filter(|f| !matches!(f.kind(), Kind::Message(_)));
@@ -200,7 +200,7 @@ pub(crate) fn message_hint(name: &str, message: &MessageDescriptor, found: &str)
     format!("`{name}` is a message: write `{name} {{ {inside} }}`{one_of}")
 }
 
-/// The same for a list that was found.
+/// Suggests a message in place of a list.
 pub(crate) fn list_hint(name: &str, message: &MessageDescriptor) -> String {
     let mut fields = message.fields();
     match (fields.next(), fields.next()) {
@@ -211,7 +211,7 @@ pub(crate) fn list_hint(name: &str, message: &MessageDescriptor) -> String {
     }
 }
 
-/// Whether a value of this kind could be written so.
+/// Returns whether a value of this kind can have this form.
 fn fits(kind: &Kind, found: &str) -> bool {
     match kind {
         Kind::Bool => matches!(found, "true" | "false"),
@@ -219,7 +219,7 @@ fn fits(kind: &Kind, found: &str) -> bool {
     }
 }
 
-/// The quotes that word processors and web pages put in the place of the two that programs know.
+/// Returns whether the text begins with a quote of word processors or web pages that is not a plain quote.
 pub(crate) fn is_curly_quote(text: &str) -> bool {
     text.starts_with([
         '\u{201c}', '\u{201d}', '\u{201e}', '\u{2018}', '\u{2019}', '\u{ab}', '\u{bb}',
@@ -233,7 +233,7 @@ fn listing_hint(what: &str, names: &[String]) -> Option<String> {
     (!quoted.is_empty()).then(|| format!("known {what}: {}", quoted.join(", ")))
 }
 
-/// The closest names, or `None` when nothing is near.
+/// Suggests the closest names, or `None` when no name is near.
 fn nearest_hint(name: &str, candidates: &[String]) -> Option<String> {
     let near = suggest::nearest(name, candidates.iter().map(String::as_str));
     let quoted = near.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>();

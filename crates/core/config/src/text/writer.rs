@@ -1,4 +1,4 @@
-//! A message as text, as people write it.
+//! Writes a message as text, as people write it.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessag
 
 use crate::{RawModelConfig, json, schema};
 
-/// A configuration as `config.pbtxt`: what is set, in the order in which the fields are declared.
+/// Returns a configuration as `config.pbtxt`: the fields that are set, in the order of their declaration.
 pub fn to_text(raw: &RawModelConfig) -> String {
     let mut text = String::new();
     let Some(descriptor) = schema::model_config() else { return text };

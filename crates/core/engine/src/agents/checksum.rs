@@ -1,5 +1,5 @@
-//! The agent `checksum`: a file must be the one that its author meant. Each parameter is a file of the model, as
-//! `MD5:{path}`, and its digest in hexadecimal.
+//! The agent `checksum`: compares files of the model with digests from their author. Each parameter names a file of the model
+//! as `MD5:{path}`, and its value is the digest in hexadecimal.
 
 use std::{
     collections::BTreeMap,
@@ -15,9 +15,9 @@ use md5::{Digest, Md5};
 
 use super::{AgentAnswer, AgentContext, RepositoryAgent};
 
-/// Files of one model. Each is read as a whole.
+/// The largest number of files of one model. Each is read as a whole.
 const MAX_FILES: usize = 4096;
-/// Bytes of a file that are in memory at a time.
+/// The number of bytes of a file in memory at a time.
 const CHUNK: usize = 64 << 10;
 
 /// The agent `checksum`. It replaces no folder and follows no load.
@@ -31,7 +31,7 @@ impl RepositoryAgent for ChecksumAgent {
     }
 }
 
-/// Compares every file with its digest. Refusals are in Triton's words, for as much as Triton refuses.
+/// Compares every file with its digest. The errors have Triton's texts where Triton refuses too.
 fn check(parameters: &BTreeMap<String, String>, model_dir: &Path) -> Result<()> {
     let count = parameters.len();
     if count > MAX_FILES {

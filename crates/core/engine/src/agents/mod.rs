@@ -1,5 +1,5 @@
-//! Repository agents look at the files of a model before the model is loaded, and may replace them. The configuration of the
-//! model names them.
+//! Repository agents check the files of a model before it is loaded, and may replace them. The configuration of the model names
+//! them.
 
 mod checksum;
 
@@ -13,10 +13,10 @@ use crate::repository::{FolderLease, FollowedLoad, LoadFollower, ModelFolder};
 
 /// A repository agent, shared by all models that name it.
 pub trait RepositoryAgent: fmt::Debug + Send + Sync {
-    /// Looks at a model that is about to be loaded. May block.
+    /// Checks a model before it is loaded. May block.
     ///
     /// # Errors
-    /// Say why the model must not be loaded.
+    /// The reason why the model must not be loaded.
     fn on_load(&self, model: &AgentContext<'_>) -> Result<AgentAnswer>;
 }
 
@@ -29,18 +29,18 @@ pub struct AgentContext<'a> {
     pub config: &'a ConfigDraft,
     /// The agent's parameters in that configuration.
     pub parameters: &'a BTreeMap<String, String>,
-    /// The model's files: those of the repository, or of the agent before.
+    /// The model's files: those of the repository, or of the previous agent.
     pub folder: &'a Path,
 }
 
-/// The answer of an agent that lets a model be loaded.
+/// The answer of an agent that allows a model to be loaded.
 #[derive(Default)]
 pub struct AgentAnswer {
-    /// The folder to load the model from, in the place of the one that the agent was shown. It is dropped when the model is
+    /// The folder to load the model from, in place of the one that the agent was given. It is dropped when the model is
     /// unloaded.
     pub folder: Option<FolderLease>,
-    /// Learns what becomes of this load. A load that keeps the ready versions, since no file of theirs has changed, is
-    /// completed and at once unloaded.
+    /// Follows the events of this load. If no file of the ready versions has changed, they are kept, and the load is
+    /// completed and unloaded at once.
     pub follower: Option<Box<dyn LoadFollower>>,
 }
 
@@ -48,7 +48,7 @@ pub struct AgentAnswer {
 #[derive(Clone, Debug)]
 pub struct AgentRegistry(BTreeMap<String, Arc<dyn RepositoryAgent>>);
 
-/// Without any of the program: the agent `checksum`.
+/// Has the agent `checksum`, without any of the program.
 impl Default for AgentRegistry {
     fn default() -> Self {
         let mut agents = Self(BTreeMap::new());
@@ -58,16 +58,16 @@ impl Default for AgentRegistry {
 }
 
 impl AgentRegistry {
-    /// Adds an agent, in the place of one that has its name.
+    /// Adds an agent, which replaces one with the same name.
     pub fn register(&mut self, name: impl Into<String>, agent: Arc<dyn RepositoryAgent>) {
         self.0.insert(name.into(), agent);
     }
 
-    /// Lets every agent that a configuration names look at the model's folder, in their order. Returns the folder to load the
+    /// Calls every agent that a configuration names with the model's folder, in their order. Returns the folder to load the
     /// model from.
     pub(crate) fn visit(&self, config: &ConfigDraft, folder: &ModelFolder) -> Result<ModelFolder> {
         let mut folders = Folders { last: folder.lease(), before: Vec::new() };
-        // Dropped before the folders: a follower learns that the load failed while they are there.
+        // Dropped before the folders, so that a follower learns of a failed load while the folders exist.
         let mut load = FollowedLoad::default();
         for agent in config.repository_agents() {
             let known = self.0.get(&agent.name).ok_or_else(|| self.unknown(&agent.name))?;
@@ -99,7 +99,7 @@ impl AgentRegistry {
     }
 }
 
-/// The folder that the last agent gave, and those that it may be made of.
+/// The folder of the last agent, and those that it may consist of.
 struct Folders {
     last: Arc<FolderLease>,
     before: Vec<Arc<FolderLease>>,

@@ -1,8 +1,8 @@
-//! Loads, unloads and questions that take a while: on threads of their own, so that front ends wait without one.
+//! Runs loads, unloads and slow queries on their own threads, so that front ends wait without blocking one.
 //!
-//! Each class of operation ([`queue::Class`]) has a number of threads that the others cannot take: however many
-//! loads wait, the index and the readiness of models are answered. Of several operations on one model one runs at
-//! a time; the others wait without a thread, and those that want the same are done once.
+//! Each class of operation ([`queue::Class`]) has a number of threads that the others cannot take. So the index and the
+//! readiness of models are answered while many loads wait. Operations on one model run one at a time; the others wait
+//! without a thread, and equal ones are done once.
 
 mod pool;
 mod queue;
@@ -19,27 +19,27 @@ use self::{
 };
 use crate::{manager::ModelManager, overrides::LoadOverrides};
 
-/// Callers of one class that may wait; more are refused.
+/// The largest number of waiting callers of one class; more are refused.
 const MAX_WAITING: usize = 4096;
 
-/// Unloads at a time. One waits for the load of its model that is under way.
+/// The largest number of unloads at a time. An unload waits for a running load of its model.
 const UNLOAD_THREADS: usize = 4;
 
-/// Models that are asked at a time whether they are ready. One that does not answer keeps a thread.
+/// The largest number of readiness checks of models at a time. A model that does not answer keeps a thread.
 const READINESS_THREADS: usize = 16;
 
 const QUERY_THREADS: usize = 2;
 
-/// What front ends use of the engine that may block: every method returns at once, with a future of the result.
+/// Engine operations for front ends that may block. Every method returns a future of the result at once.
 ///
-/// A future that is dropped before its operation began takes the operation back.
+/// A future that is dropped before its operation began withdraws the operation.
 pub struct Control {
     pool: Pool,
     manager: Arc<ModelManager>,
 }
 
 impl Control {
-    /// `load_threads`: how many loads run at a time.
+    /// Creates the control. `load_threads` is the number of loads that run at a time.
     pub(crate) fn new(manager: Arc<ModelManager>, load_threads: usize) -> Self {
         let limit = |running| Limit { running, waiting: MAX_WAITING };
         let threads = [load_threads.max(1), UNLOAD_THREADS, READINESS_THREADS, QUERY_THREADS];
@@ -47,11 +47,11 @@ impl Control {
         Self { pool: Pool::new(limits), manager }
     }
 
-    /// [`Engine::load_model`](crate::Engine::load_model). Loads of one model without overrides that wait are
-    /// done once, when the one under way has ended.
+    /// Does [`Engine::load_model`](crate::Engine::load_model). Waiting loads of one model without overrides are done once,
+    /// after the running one has ended.
     ///
     /// # Errors
-    /// Why it failed; `Exhausted` when too many loads wait.
+    /// The reason of the failure; `Exhausted` when too many loads wait.
     pub fn load(
         &self,
         model: String,
@@ -62,10 +62,10 @@ impl Control {
         self.change(operation, model, |manager, model| manager.load(model, overrides))
     }
 
-    /// [`Engine::unload_model`](crate::Engine::unload_model).
+    /// Does [`Engine::unload_model`](crate::Engine::unload_model).
     ///
     /// # Errors
-    /// Why it is refused; `Exhausted` when too many unloads wait.
+    /// The reason of the refusal; `Exhausted` when too many unloads wait.
     pub fn unload(
         &self,
         model: String,
@@ -90,7 +90,7 @@ impl Control {
         async { submitted?.await.map(drop) }
     }
 
-    /// Whether a model is ready, by its own check too if it has one. False also for one that does not exist.
+    /// Returns true if a model is ready, also by its own check if it has one; false also if it does not exist.
     ///
     /// # Errors
     /// `Unavailable` when the server takes no requests.
@@ -103,7 +103,7 @@ impl Control {
         let serving = models.check_serving();
         let asked = match models.for_client(model, version) {
             Ok(found) if found.is_ready() && found.has_readiness_check() => {
-                // By the number of the version, so that it is one question however it was asked.
+                // By the number of the version, so that all ways to ask for it are one query.
                 Err(self.ask(model.to_owned(), Some(found.version())))
             }
             found => Ok(found.is_ok_and(|found| found.is_ready())),
@@ -117,7 +117,7 @@ impl Control {
         }
     }
 
-    /// The model is looked up again when its turn comes: it may have been loaded again.
+    /// Asks a model for its readiness. The model is looked up again then, because it may have been reloaded.
     fn ask(&self, model: String, version: Option<i64>) -> PendingOperation {
         let operation = Operation::Readiness { model: model.clone(), version };
         let manager = self.manager.clone();
@@ -127,7 +127,7 @@ impl Control {
         })
     }
 
-    /// Does `work` on a control thread: what reads the repository, or goes through every model.
+    /// Does `work` on a control thread. For work that reads the repository or goes through every model.
     ///
     /// # Errors
     /// `Exhausted` when too many wait, `Internal` when it panicked.
@@ -151,7 +151,7 @@ impl Control {
         }
     }
 
-    /// Refuses the loads that have not begun, and those that come later.
+    /// Refuses the loads that have not begun, and later ones.
     pub(crate) fn refuse_loads(&self) {
         self.pool.refuse_loads();
     }

@@ -1,4 +1,4 @@
-//! The threads that operations run on.
+//! The threads that run control operations.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,16 +14,15 @@ use tokio::sync::oneshot;
 
 use super::queue::{Class, Job, Limit, Limits, Operation, Outcome, Queue};
 
-/// How long a thread waits for work before it ends.
+/// The time that a thread waits for work before it ends.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// A bounded number of threads, started when they are needed. They end when they have been idle, and when this
-/// value is dropped.
+/// A limited number of threads, started when they are needed. They end after some idle time, and when this value is dropped.
 pub(super) struct Pool(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Signalled when there is work, or the pool is dropped.
+    /// Notified when there is work, or the pool is dropped.
     changed: Condvar,
     thread_limit: usize,
 }
@@ -37,7 +36,7 @@ struct State {
 }
 
 impl State {
-    /// What waits although there is no thread at all, because none can be started.
+    /// Takes jobs that wait although there is no thread, because none can be started.
     fn take_stranded(&mut self) -> Vec<Job> {
         match self.thread_count {
             0 => self.queue.take(|_| true),
@@ -62,7 +61,7 @@ impl Pool {
         }))
     }
 
-    /// Queues an operation. What is dropped before it began does not begin, unless others wait for it too.
+    /// Queues an operation. It does not begin if the future is dropped before, unless others wait for it too.
     pub fn submit(
         &self,
         operation: Operation,
@@ -74,13 +73,13 @@ impl Pool {
         PendingOperation { shared: self.0.clone(), answer, is_answered: false }
     }
 
-    /// How many operations of each class run, and how many callers of it wait.
+    /// Returns the number of running operations and waiting callers of each class.
     pub fn counts(&self) -> [(Class, Limit); Class::ALL.len()] {
         let state = self.0.lock();
         Class::ALL.map(|class| (class, state.queue.counts(class)))
     }
 
-    /// Refuses the loads that wait, and those that come later.
+    /// Refuses the waiting loads, and later ones.
     pub fn refuse_loads(&self) {
         self.0.lock().refuses_loads = true;
         let refused = self.0.take(|queue| queue.take(|job| job.operation.class() == Class::Load));
@@ -119,7 +118,7 @@ impl Shared {
         stranded.into_iter().for_each(|job| job.refuse(Error::unavailable(no_thread)));
     }
 
-    /// Takes jobs out of the queue. That may let another one run.
+    /// Takes jobs out of the queue, after which another one may be able to run.
     fn take(self: &Arc<Self>, jobs: impl FnOnce(&mut Queue) -> Vec<Job>) -> Vec<Job> {
         let mut state = self.lock();
         let taken = jobs(&mut state.queue);
@@ -169,13 +168,13 @@ impl Shared {
     fn run(&self, job: Job) {
         let Job { operation, work, callers } = job;
         let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()));
-        // First, so that who has the answer and asks again does not wait for this.
+        // Before the answer, so that a caller that asks again at once does not wait for this operation.
         self.lock().queue.finished(&operation);
         Job::answer(callers, &outcome);
     }
 }
 
-/// The outcome of an operation, when it is there. Dropped before, the operation does not begin if it has not.
+/// A future of the result of an operation. If it is dropped before the operation begins, the operation does not begin.
 pub(super) struct PendingOperation {
     shared: Arc<Shared>,
     answer: oneshot::Receiver<Outcome>,
@@ -198,7 +197,7 @@ impl Drop for PendingOperation {
             return;
         }
         self.answer.close();
-        // Dropped outside of the lock: the files of a load may be large.
+        // Dropped outside of the lock, because the files of a load may be large.
         drop(self.shared.take(Queue::take_unwanted));
     }
 }
@@ -207,7 +206,7 @@ fn exiting() -> Error {
     Error::unavailable("Server exiting")
 }
 
-/// The error of an operation that has no result of its own.
+/// Returns the error of an operation that ended without a result.
 pub(super) fn panicked() -> Error {
     Error::internal("the operation ended without a result")
 }

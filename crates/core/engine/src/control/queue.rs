@@ -1,14 +1,14 @@
-//! Operations that wait for a control thread, and those that run.
+//! The operations that wait for a control thread, and those that run.
 
 use std::collections::{HashSet, VecDeque};
 
 use galatea_types::{Code, Error, Result};
 use tokio::sync::oneshot;
 
-/// One operation, as far as the queue has to know it.
+/// The properties of an operation that the queue uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// `has_overrides`: the request brings a configuration or files.
+    /// A load. `has_overrides` is true if the request has a configuration or files.
     Load {
         model: String,
         has_overrides: bool,
@@ -17,16 +17,16 @@ pub(super) enum Operation {
         model: String,
         with_dependents: bool,
     },
-    /// A question to the model itself.
+    /// A readiness check by the model itself.
     Readiness {
         model: String,
         version: Option<i64>,
     },
-    /// Reading the repository, or anything else that takes a while and ends.
+    /// Reading the repository, or any other slow work that ends by itself.
     Query,
 }
 
-/// Operations of one class have a number of threads that no other class can take from them.
+/// A class of operations, with a number of threads that no other class can take from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Load,
@@ -35,12 +35,12 @@ pub(super) enum Class {
     Query,
 }
 
-/// What an operation is about: of those about the same subject one runs at a time, in the order they came.
+/// The subject of an operation. Of those with the same subject one runs at a time, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Subject<'a> {
-    /// Which versions of this model are loaded.
+    /// The loaded versions of this model.
     Model(&'a str),
-    /// What a version says about itself.
+    /// The readiness of a version by its own check.
     Readiness(&'a str, Option<i64>),
 }
 
@@ -54,7 +54,7 @@ impl Operation {
         }
     }
 
-    /// `None`: it runs beside any other.
+    /// Returns the subject; `None` if it may run at the same time as any other operation.
     fn subject(&self) -> Option<Subject<'_>> {
         match self {
             Self::Load { model, .. } | Self::Unload { model, .. } => Some(Subject::Model(model)),
@@ -63,21 +63,21 @@ impl Operation {
         }
     }
 
-    /// Whether doing it once answers every caller who asked for it before it began.
+    /// Returns true if one run answers all callers who asked for it before it began.
     fn can_be_shared(&self) -> bool {
         !matches!(self, Self::Load { has_overrides: true, .. } | Self::Query)
     }
 }
 
 galatea_types::names! {
-    /// For the label of a figure.
+    /// The label in a metric.
     pub(super) Class::label {
         Load = "load", Unload = "unload", Readiness = "readiness", Query = "query",
     }
 }
 
 impl Class {
-    /// For the text of a refusal.
+    /// The name in the text of a refusal.
     fn plural(self) -> &'static str {
         match self {
             Self::Load => "loads of models",
@@ -88,10 +88,10 @@ impl Class {
     }
 }
 
-/// How an operation ended; the value is that of a question.
+/// The result of an operation; the value is that of a readiness check.
 pub(super) type Outcome = Result<bool>;
 
-/// An operation, how it is done, and who waits for it.
+/// An operation, its work, and the callers that wait for it.
 pub(super) struct Job {
     pub operation: Operation,
     pub work: Box<dyn FnOnce() -> Outcome + Send>,
@@ -99,7 +99,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Answers everyone who waits for it.
+    /// Answers all callers that wait for it.
     pub fn answer(callers: Vec<oneshot::Sender<Outcome>>, outcome: &Outcome) {
         for caller in callers {
             // A caller may have gone.
@@ -112,7 +112,7 @@ impl Job {
     }
 }
 
-/// How many operations of a class run and wait.
+/// The numbers of running and waiting operations of a class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     pub running: usize,
@@ -123,7 +123,7 @@ pub(super) struct Limit {
 /// The limit of each class, in the order of [`Class::ALL`].
 pub(super) type Limits = [Limit; Class::ALL.len()];
 
-/// What waits, in the order it came, and what runs.
+/// The waiting operations in the order of arrival, and the running ones.
 pub(super) struct Queue {
     limits: Limits,
     waiting: VecDeque<Job>,
@@ -135,7 +135,7 @@ impl Queue {
         Self { limits, waiting: VecDeque::new(), running: Vec::new() }
     }
 
-    /// Adds a job, or its callers to one that waits and does the same.
+    /// Adds a job, or adds its callers to an equal one that waits.
     pub fn push(&mut self, job: Job) -> Result<(), (Job, Error)> {
         let class = job.operation.class();
         let limit = self.limits[class as usize].waiting;
@@ -163,14 +163,14 @@ impl Queue {
         of_class.map(|job| job.callers.len()).sum()
     }
 
-    /// The last job about the same subject, if it does the same: between the two nothing changes the subject.
+    /// Returns the last waiting job with the same subject if it is equal, because then no job between them changes the subject.
     fn waiting_for_the_same(&mut self, operation: &Operation) -> Option<&mut Job> {
         let subject = operation.subject().filter(|_| operation.can_be_shared())?;
         let last = self.waiting.iter_mut().rfind(|job| job.operation.subject() == Some(subject));
         last.filter(|job| job.operation == *operation)
     }
 
-    /// The next job that may run, which runs from now on.
+    /// Starts the next job that may run.
     pub fn start_next(&mut self) -> Option<Job> {
         let job = self.waiting.remove(self.next()?)?;
         self.running.push(job.operation.clone());
@@ -191,7 +191,7 @@ impl Queue {
             let running = self.running.iter().filter(|o| o.class() == class).count();
             let has_room = running < self.limits[class as usize].running;
             if !has_room {
-                // What came later about the same subject must not overtake it.
+                // Later jobs with the same subject must not overtake it.
                 taken.extend(subject);
             }
             has_room
@@ -204,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// Takes out what nobody waits for any more.
+    /// Takes out jobs without a waiting caller.
     pub fn take_unwanted(&mut self) -> Vec<Job> {
         for job in &mut self.waiting {
             job.callers.retain(|caller| !caller.is_closed());

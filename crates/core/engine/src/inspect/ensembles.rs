@@ -1,4 +1,4 @@
-//! Ensembles against the models of their steps.
+//! Checks ensembles against the models of their steps.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,30 +10,30 @@ use galatea_types::Error;
 
 use super::{Finding, Inspected, MOST_MISTAKES, add_mistakes};
 use crate::{
-    manager::{BrokenStep, Cycle, cycle_error, cycles},
+    manager::{BrokenStep, DependencyCycle, cycle_error, cycles},
     model_id::ModelId,
     repository::Repository,
 };
 
 type Models = BTreeMap<ModelId, Inspected>;
 
-/// The ensembles of the repositories, checked as soon as the models they consist of are.
+/// The ensembles of the repositories. Each is checked after the models that it consists of.
 pub(super) struct Ensembles<'a> {
     pub repository: &'a Repository,
-    /// Every model there is, those with mistakes included.
+    /// All models, including those with mistakes.
     pub ids: &'a BTreeSet<ModelId>,
 }
 
-/// What is known of the model of a step.
+/// The inspection result of a step's model.
 enum Step {
     Known(Arc<ModelConfig>),
-    /// It has a mistake of its own, or its files do not tell.
+    /// It has its own mistake, or its files do not contain its configuration.
     Unknown,
     Wrong(Error),
 }
 
 impl Ensembles<'_> {
-    /// Each after the ensembles that it consists of.
+    /// Inspects each ensemble after those that it consists of.
     pub fn inspect(&self, models: &mut Models, findings: &mut Vec<Finding>) {
         let needs = self.needs(models);
         let mut users: BTreeMap<&ModelId, Vec<&ModelId>> = BTreeMap::new();
@@ -58,7 +58,7 @@ impl Ensembles<'_> {
         findings.extend(rejected(models, &needs, &open));
     }
 
-    /// The ensembles, and out of them those that each needs.
+    /// Returns the ensembles, each with the ensembles that it needs.
     fn needs(&self, models: &Models) -> BTreeMap<ModelId, BTreeSet<ModelId>> {
         let of_model = |(id, model): (&ModelId, &Inspected)| {
             let Scheduling::Ensemble(ensembling) = model.config.as_ref()?.scheduling() else {
@@ -94,7 +94,7 @@ impl Ensembles<'_> {
         ensembling.steps.iter().enumerate().map(of_step).collect()
     }
 
-    /// The model that a step means, if exactly one repository holds it.
+    /// Returns the model that a step names, if exactly one repository has it.
     fn find(&self, ensemble: &ModelId, name: &str) -> Option<ModelId> {
         let named = self.repository.named(name);
         let own = named.iter().find(|named| named.namespace == ensemble.namespace);
@@ -112,7 +112,7 @@ impl Step {
     }
 }
 
-/// Says what is wrong with an ensemble, and remembers what is known of it for those it is a step of.
+/// Reports mistakes of an ensemble, and keeps its configuration for ensembles with it as a step.
 fn conclude(models: &mut Models, id: &ModelId, steps: &[Step], findings: &mut Vec<Finding>) {
     let Some(model) = models.get_mut(id) else { return };
     let Some(config) = model.config.take() else { return };
@@ -138,8 +138,8 @@ fn finding(model: &Inspected, error: Error) -> Finding {
     Finding::of_error(name, &format!("{name}/config.pbtxt"), &model.polled.source.locate(error))
 }
 
-/// Out of the ensembles in `open`, which wait for each other, those that need themselves. What else waits for one of them
-/// has no mistake of its own.
+/// Returns those ensembles in `open`, which wait for each other, that need themselves. The others only wait for one of them
+/// and have no mistake of their own.
 fn rejected(
     models: &Models,
     needs: &BTreeMap<ModelId, BTreeSet<ModelId>>,
@@ -147,7 +147,7 @@ fn rejected(
 ) -> Vec<Finding> {
     let is_open = |(id, _): &(&ModelId, &BTreeSet<ModelId>)| open.contains_key(id);
     let needs = needs.iter().filter(is_open).map(|(id, n)| (id, n.iter().collect())).collect();
-    let of_ensemble = |(id, cycle): (&ModelId, Cycle)| {
+    let of_ensemble = |(id, cycle): (&ModelId, DependencyCycle)| {
         let model = models.get(id)?;
         let draft = ConfigDraft::from(RawModelConfig::clone(&model.polled.raw));
         Some(finding(model, cycle_error(id, &cycle, &draft)))

@@ -1,13 +1,13 @@
-//! Looks at model repositories without serving them: what a server would refuse, and what it would warn of.
+//! Inspects model repositories without serving them: reports errors and warnings that a server would give.
 //!
-//! The configurations go through the same code as when they are loaded, so that the texts are the same. No library of a
-//! backend is opened, no code of a model runs, and nothing is written.
+//! Configurations are checked by the same code as at a load, so that the texts are equal. No library of a backend is
+//! opened, no code of a model runs, and nothing is written.
 
 mod ensembles;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use galatea_backend::{CannotTell, CompletionContext, Inspector, PathRules};
+use galatea_backend::{CompletionContext, Inspector, NotDeclared, PathRules};
 use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
 use galatea_types::{Error, Result};
 
@@ -19,18 +19,18 @@ use crate::{
     model_id::ModelId,
     options::EngineOptions,
     overrides::{LoadOverrides, OverrideFolders},
-    repository::{ConfigName, ModelFolder, ModelLayout, Oddity, Repository},
+    repository::{ConfigName, ModelFolder, ModelLayout, PlacedMistake, Repository},
     warm_up,
 };
 
-/// Something that an inspection found.
+/// A result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The model that it is about; empty for the repository itself.
+    /// The name of the model; empty for the repository itself.
     pub model: String,
-    /// What it is, and where.
+    /// The text and the place.
     pub diagnostic: Diagnostic,
-    /// The file of its place as a program on this machine opens it, where there is one.
+    /// The path of the file, as programs on this machine open it, if there is one.
     pub path: Option<PathBuf>,
 }
 
@@ -39,13 +39,13 @@ impl Finding {
         Self { model: model.to_owned(), diagnostic, path: None }
     }
 
-    /// One that is about no model, at a place that is written as it is opened.
+    /// Creates a finding about no model, whose place is a path on this machine.
     pub fn of_file(diagnostic: Diagnostic) -> Self {
         let path = diagnostic.place.as_ref().map(|place| PathBuf::from(&place.file));
         Self { model: String::new(), diagnostic, path }
     }
 
-    /// Why a model cannot be loaded. `file`: where it is, unless the error knows better.
+    /// Creates a finding from the reason why a model cannot be loaded. `file` is its place if the error has none.
     pub(crate) fn of_error(model: &str, file: &str, error: &Error) -> Self {
         let found = Diagnostic::of(error).cloned();
         let mut found = found.unwrap_or_else(|| Diagnostic::error(error.message().trim_end()));
@@ -53,76 +53,76 @@ impl Finding {
         Self::new(model, found)
     }
 
-    /// What cannot be known before a server runs.
+    /// Creates a note about something that is only known when a server runs.
     pub(crate) fn note(model: &str, file: &str, error: &Error) -> Self {
         Self::new(model, Diagnostic::note(error.message()).at(Place::file(file)))
     }
 
-    /// Whether a server would not serve the model.
+    /// Returns true if a server would not serve the model.
     pub fn is_error(&self) -> bool {
         self.diagnostic.severity == Severity::Error
     }
 }
 
-/// What an inspection found.
+/// The results of an inspection.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
-    /// By repository and model.
+    /// Ordered by repository and model.
     pub findings: Vec<Finding>,
-    /// How many models there are.
+    /// The number of models.
     pub model_count: usize,
 }
 
 impl Inspection {
-    /// How many findings there are of a kind.
+    /// Returns the number of findings of a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.diagnostic.severity == severity).count()
     }
 }
 
-/// Looks at everything in the repositories of `options`.
+/// Inspects the repositories of `options`.
 ///
 /// # Errors
 /// When a repository cannot be read at all.
 pub fn inspect(options: &EngineOptions, inspectors: InspectorRegistry) -> Result<Inspection> {
-    let inspector = Looker::new(options, inspectors);
+    let inspector = ModelInspector::new(options, inspectors);
     let _look = inspector.repository.begin_look();
     inspector.repository.check()?;
     Ok(inspector.run())
 }
 
-/// The configuration of one model of the repositories, as it is completed from the model's files.
+/// Returns the configuration of one model of the repositories, completed from the model's files.
 ///
 /// # Errors
-/// Why it cannot be loaded; [`CannotTell`] beside the configuration as far as it is known, where its files do not tell
+/// The reason why it cannot be loaded; [`CannotTell`] with the incomplete configuration, if the model's files do not contain
 /// the rest.
 pub fn complete(
     options: &EngineOptions,
     inspectors: InspectorRegistry,
     model: &str,
 ) -> Result<(RawModelConfig, Option<String>)> {
-    let inspection = Looker::new(options, inspectors);
+    let inspection = ModelInspector::new(options, inspectors);
     let _look = inspection.repository.begin_look();
     inspection.repository.check()?;
     let id = ModelId::global(model);
     let polled = inspection.poll(&id)?;
     match polled.draft(&inspection.completion()) {
         Ok(raw) => Ok((raw, None)),
-        Err(error) if CannotTell::is_in(&error) => {
+        Err(error) if NotDeclared::is_in(&error) => {
             Ok((RawModelConfig::clone(&polled.raw), Some(error.message().to_owned())))
         }
         Err(error) => Err(explained(&polled, error)),
     }
 }
 
-/// What is known of a model after its files were looked at.
+/// A model after its files were inspected.
 struct Inspected {
     polled: PolledModel,
-    /// `None`: it cannot be loaded, or its files do not tell.
+    /// `None` if it cannot be loaded, or its files do not contain the configuration.
     config: Option<Arc<ModelConfig>>,
 }
 
-struct Looker<'a> {
+struct ModelInspector<'a> {
     options: &'a EngineOptions,
     repository: Repository,
     inspectors: Backends<dyn Inspector>,
@@ -130,7 +130,7 @@ struct Looker<'a> {
     folders: OverrideFolders,
 }
 
-impl<'a> Looker<'a> {
+impl<'a> ModelInspector<'a> {
     fn new(options: &'a EngineOptions, inspectors: InspectorRegistry) -> Self {
         let repository = Repository::new(
             options.repositories.clone(),
@@ -179,13 +179,13 @@ impl<'a> Looker<'a> {
         for id in &ids {
             self.add_paths(id, findings.get_mut(known..).unwrap_or_default());
         }
-        // Line by line, each repository and model for itself.
+        // Sorted by line, for each repository and model.
         let position = |found: &Finding| found.diagnostic.place.as_ref().and_then(|p| p.position);
         findings.sort_by(|a, b| (&a.model, position(a)).cmp(&(&b.model, position(b))));
         Inspection { findings, model_count }
     }
 
-    /// Findings about this model get the paths of their files.
+    /// Adds the paths of their files to the findings about this model.
     fn add_paths(&self, id: &ModelId, findings: &mut [Finding]) {
         let own =
             findings.iter_mut().filter(|found| found.path.is_none() && found.model == *id.name);
@@ -200,7 +200,7 @@ impl<'a> Looker<'a> {
         PolledModel::new(id, &overrides, &self.folders, &self.repository, &self.completion())
     }
 
-    /// Looks at one model. `None`: it cannot be loaded.
+    /// Inspects one model. Returns `None` if it cannot be loaded.
     fn model(&self, id: &ModelId, findings: &mut Vec<Finding>) -> Option<Inspected> {
         match self.poll(id) {
             Ok(polled) => {
@@ -236,7 +236,7 @@ impl<'a> Looker<'a> {
         add_mistakes(&polled.folder, &polled.source, polled.missing_versions(), findings);
         let config = match polled.complete(&self.completion()) {
             Ok(config) => config,
-            Err(error) if CannotTell::is_in(&error) => {
+            Err(error) if NotDeclared::is_in(&error) => {
                 self.add_missing_files(&polled, findings);
                 findings.push(Finding::note(&id.name, file, &error));
                 return Some(Inspected { polled, config: None });
@@ -252,7 +252,7 @@ impl<'a> Looker<'a> {
         is_fine.then_some(Inspected { polled, config: Some(config) })
     }
 
-    /// Whether every version could be loaded, as far as its files tell.
+    /// Checks that every version could be loaded, as far as its files show.
     fn check_versions(
         &self,
         polled: &PolledModel,
@@ -274,7 +274,7 @@ impl<'a> Looker<'a> {
                 }
                 Err(error) => error,
             };
-            if CannotTell::is_in(&error) {
+            if NotDeclared::is_in(&error) {
                 let place = format!("{model}/{version}");
                 findings.push(Finding::note(model, &place, &error));
                 continue;
@@ -309,7 +309,7 @@ impl<'a> Looker<'a> {
         })?
     }
 
-    /// In what the files of a version disagree with the configuration.
+    /// Reports the disagreements between the files of a version and the configuration.
     fn mistakes_of_version(
         &self,
         polled: &PolledModel,
@@ -339,17 +339,18 @@ impl<'a> Looker<'a> {
             .with_context(config.backend(), of_version, |context| look(&*inspector, context)))
     }
 
-    /// Of a model whose configuration cannot be completed, the files are looked at all the same.
+    /// Reports missing files also for a model whose configuration cannot be completed.
     fn add_missing_files(&self, polled: &PolledModel, findings: &mut Vec<Finding>) {
         let found =
             polled.versions.iter().filter_map(|&version| polled.layout().model_file(version));
-        let finding =
-            |oddity: Oddity| Finding::new(&polled.id.name, oddity.diagnostic(Severity::Error));
+        let finding = |oddity: PlacedMistake| {
+            Finding::new(&polled.id.name, oddity.diagnostic(Severity::Error))
+        };
         findings.extend(found.map(finding));
     }
 }
 
-/// Where mistakes of a configuration are, if no place in it is known: the model's folder where it has none.
+/// Returns the file for mistakes of a configuration without a known place: the model's folder if it has no configuration.
 fn config_file(folder: &ModelFolder) -> String {
     let name = &folder.name;
     match folder.path().join("config.pbtxt").is_file() {
@@ -358,16 +359,16 @@ fn config_file(folder: &ModelFolder) -> String {
     }
 }
 
-/// Why a model cannot be loaded, as a server says it.
+/// Returns the reason why a model cannot be loaded, in a server's words.
 fn explained(polled: &PolledModel, error: Error) -> Error {
     let version = polled.folder.versions.first().copied().unwrap_or_default();
     polled.explain(version, polled.hidden.hide(error))
 }
 
-/// Mistakes of one configuration that are told.
+/// The largest number of reported mistakes of one configuration.
 const MOST_MISTAKES: usize = 50;
 
-/// Those of a configuration, without the one that ends a load.
+/// Adds the mistakes of a configuration, without the one that ends the load.
 fn add_mistakes(
     folder: &ModelFolder,
     source: &ConfigSource,
@@ -394,8 +395,8 @@ fn add_mistakes(
     }));
 }
 
-/// Those that no error tells already.
-fn add_oddities(model: &str, oddities: Vec<Oddity>, findings: &mut Vec<Finding>) {
+/// Adds the oddities that no error reports already.
+fn add_oddities(model: &str, oddities: Vec<PlacedMistake>, findings: &mut Vec<Finding>) {
     for oddity in oddities {
         let found = oddity.diagnostic(Severity::Warning);
         let is_told = |f: &Finding| f.model == model && f.diagnostic.place == found.place;

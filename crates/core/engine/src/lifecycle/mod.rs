@@ -14,13 +14,13 @@ use galatea_types::{Clock, LockExt};
 
 use crate::model_id::ModelId;
 
-/// Where a model version stands. The only moves are: nothing → Loading → Ready or Unavailable;
-/// Ready → Unloading → Unavailable; Unavailable → Loading. A reload moves a Ready version nowhere until the
-/// new one is ready beside it: then the record passes to the new one (see [`Generation`]).
+/// The state of a model version. The only transitions are: nothing → Loading → Ready or Unavailable; Ready → Unloading →
+/// Unavailable; Unavailable → Loading. During a reload, a Ready version stays so until the new one is ready too; then
+/// the record passes to the new one (see [`Generation`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VersionState {
     Loading,
-    /// `reason`: why its instances could not be changed as they were to be last; empty if nothing was wrong.
+    /// `reason` says why the last change of its instances failed; empty if none did.
     Ready {
         reason: String,
     },
@@ -55,11 +55,11 @@ impl VersionState {
 /// The name of the state of a version that answers requests.
 pub(crate) const READY: &str = "READY";
 
-/// The reason of a version that was unloaded on purpose: such a version does not make the server unready.
+/// The reason of a version that was unloaded on purpose, which does not make the server unready.
 pub(crate) const UNLOADED: &str = "unloaded";
 
-/// A number that is different for each load of this process. It distinguishes two loads of one version: what is unloaded
-/// after a reload must not touch its successor's record.
+/// A number that differs for each load of this process. It distinguishes two loads of one version: an unload after a reload
+/// must not change the record of the newer load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Generation(pub u64);
 
@@ -67,49 +67,48 @@ pub(crate) struct Generation(pub u64);
 struct Record {
     state: VersionState,
     owner: Generation,
-    remembered: Remembered,
+    remembered: ForgottenVersion,
 }
 
-/// What stays of a version when it is gone.
+/// The information that is kept about a version after its unload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Remembered {
-    /// Its state and reason, for everybody.
+enum ForgottenVersion {
+    /// Its state and reason, for all callers.
     Always,
-    /// That it was there: who asks for it reads that it is not ready, not that nobody ever heard of it. Its model is in
-    /// no repository, so the index does not list it and the server is ready without it.
+    /// Only that it existed, so that callers read that it is not ready instead of unknown. Its model is in no
+    /// repository, so the index does not list it, and the server is ready without it.
     AsRemoved,
-    /// Nothing: no repository ever held the model, and it was never ready.
+    /// Nothing: no repository ever had the model, and it was never ready.
     Never,
 }
 
-/// Longest reason that is kept, in bytes: that of a failure may quote what a client sent.
+/// The longest reason kept, in bytes: a failure may quote a client's input.
 const MAX_REASON: usize = 8 << 10;
 
-/// Versions of one model that are not there any more and are remembered all the same. A client that brings its own
-/// files can load version after version.
+/// The largest number of unloaded versions of one model that are remembered. A client that sends its own files can load
+/// version after version.
 const MAX_PAST_VERSIONS: usize = 256;
 
-/// Models that were in a repository and are remembered: names can come and go in one that is polled.
+/// The largest number of removed models that are remembered: names can come and go in a polled repository.
 const MAX_REMOVED_MODELS: usize = 1024;
 
-/// Why a model has no version at all: reading ("polling") it from the repository failed.
+/// The reason why a model has no version: reading ("polling") it from the repository failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PollFailure {
     reason: String,
-    /// It could be read, but no version is to be served: the server is not ready. Where its folder or configuration could
-    /// not be read, the server is ready all the same, as in Triton.
+    /// True if it was read but has no version to serve: the server is not ready. If its folder or configuration could not be
+    /// read, the server is ready, as in Triton.
     was_read: bool,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     models: BTreeMap<ModelId, BTreeMap<i64, Record>>,
-    /// Models that have no version, and why.
+    /// Models without a version, and the reasons.
     poll_failures: BTreeMap<ModelId, PollFailure>,
-    /// Of models that failed for a line of their configuration, and are known here: that line, with what is wrong there.
+    /// The line of the configuration that made a model fail, with the mistake.
     excerpts: BTreeMap<ModelId, String>,
-    /// Those whose record has passed to a later load and that are still answering requests: the exit waits for them
-    /// too.
+    /// Loads whose record has passed to a later load and that still answer requests. The exit waits for them too.
     replaced: BTreeSet<Generation>,
     last_generation: u64,
 }
@@ -120,18 +119,18 @@ pub(crate) struct Lifecycle {
     table: Mutex<Table>,
     changed: Condvar,
     revision: AtomicU64,
-    /// Tells when a wait is over.
+    /// The clock that decides when a wait is over.
     pub clock: Clock,
 }
 
 impl Lifecycle {
-    /// Without any version. `clock` tells when a wait is over.
+    /// Creates a table without versions. `clock` decides when a wait is over.
     pub fn by_clock(clock: Clock) -> Self {
         Self { clock, ..Self::default() }
     }
 
-    /// A load of this version begins. A version that is ready stays READY meanwhile. `is_transient`: no repository
-    /// holds the model.
+    /// Begins a load of this version. A ready version stays READY meanwhile. `is_transient` is true if no repository has
+    /// the model.
     pub fn begin_loading(&self, model: &ModelId, version: i64, is_transient: bool) -> Generation {
         let mut table = self.change();
         table.last_generation += 1;
@@ -140,7 +139,8 @@ impl Lifecycle {
         table.excerpts.remove(model);
         let versions = table.models.entry(model.clone()).or_default();
         if !versions.get(&version).is_some_and(|record| record.state.is_ready()) {
-            let remembered = if is_transient { Remembered::Never } else { Remembered::Always };
+            let remembered =
+                if is_transient { ForgottenVersion::Never } else { ForgottenVersion::Always };
             let record = Record { state: VersionState::Loading, owner: generation, remembered };
             let before = versions.insert(version, record);
             table.keep_replaced(before);
@@ -152,15 +152,15 @@ impl Lifecycle {
         let mut table = self.change();
         let versions = table.models.entry(model.clone()).or_default();
         let known = versions.get(&version);
-        let remembered = known.map_or(Remembered::Always, |record| record.remembered);
-        let remembered = remembered.min(Remembered::AsRemoved);
+        let remembered = known.map_or(ForgottenVersion::Always, |record| record.remembered);
+        let remembered = remembered.min(ForgottenVersion::AsRemoved);
         let state = VersionState::Ready { reason: String::new() };
         let before = versions.insert(version, Record { state, owner: generation, remembered });
         table.keep_replaced(before.filter(|record| record.owner != generation));
         self.changed.notify_all();
     }
 
-    /// Its instances were changed while it was ready, or could not be, for a reason.
+    /// Records that its instances were changed while it was ready, or the reason why they could not be.
     pub fn changed(
         &self,
         model: &ModelId,
@@ -176,13 +176,13 @@ impl Lifecycle {
         }
     }
 
-    /// The load failed. What was ready before still is, so its record stays.
+    /// Records that the load failed. A version that was ready before keeps its record.
     pub fn failed(&self, model: &ModelId, version: i64, generation: Generation, reason: String) {
         let reason = shortened(reason);
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
-    /// No request finds the version any more.
+    /// Records that no request finds the version any more.
     pub fn unloading(&self, model: &ModelId, version: i64, generation: Generation) {
         self.change_own(model, version, generation, VersionState::Unloading);
     }
@@ -192,7 +192,7 @@ impl Lifecycle {
         self.change_own(model, version, generation, VersionState::Unavailable { reason });
     }
 
-    /// The model has no version. `was_read`: because none is to be served.
+    /// Records that the model has no version. `was_read` is true if it was read but has none to serve.
     pub fn set_poll_failure(&self, model: &ModelId, was_read: bool, reason: &str) {
         let reason = shortened(reason.to_owned());
         let failure = PollFailure { reason, was_read };
@@ -200,13 +200,13 @@ impl Lifecycle {
         self.changed.notify_all();
     }
 
-    /// No repository holds the model any more.
+    /// Records that no repository has the model any more.
     pub fn removed(&self, model: &ModelId) {
         let mut table = self.change();
         table.poll_failures.remove(model);
         table.excerpts.remove(model);
         for record in table.models.get_mut(model).into_iter().flat_map(BTreeMap::values_mut) {
-            record.remembered = record.remembered.max(Remembered::AsRemoved);
+            record.remembered = record.remembered.max(ForgottenVersion::AsRemoved);
         }
         table.forget_past(model);
         table.forget_removed();
@@ -218,7 +218,7 @@ impl Lifecycle {
         versions.map(|(&version, record)| (version, record.state.clone())).collect()
     }
 
-    /// Why a model that has just failed did: the line of its configuration, with a caret. Not for one that is not known.
+    /// Records the line of the configuration, with a caret, that made a model fail. Ignores unknown models.
     pub fn set_excerpt(&self, model: &ModelId, excerpt: String) {
         let mut table = self.change();
         if table.models.contains_key(model) || table.poll_failures.contains_key(model) {
@@ -226,7 +226,7 @@ impl Lifecycle {
         }
     }
 
-    /// The line of its configuration that a model failed for, with a caret; empty where there is none.
+    /// Returns the line of its configuration that made a model fail, with a caret; empty if there is none.
     pub fn excerpt(&self, model: &ModelId) -> String {
         self.lock().excerpts.get(model).cloned().unwrap_or_default()
     }
@@ -235,12 +235,12 @@ impl Lifecycle {
         self.lock().poll_failures.get(model).map(|failure| failure.reason.clone())
     }
 
-    /// Whether the model could be read, and no version of it is to be served.
+    /// Returns true if the model could be read but has no version to serve.
     pub fn has_no_version(&self, model: &ModelId) -> bool {
         self.lock().poll_failures.get(model).is_some_and(|failure| failure.was_read)
     }
 
-    /// All models that have a state of some kind, but for those that were removed.
+    /// Returns all models with a state, except removed ones.
     pub fn models(&self) -> Vec<ModelId> {
         let table = self.lock();
         let is_there =
@@ -249,7 +249,7 @@ impl Lifecycle {
         models.map(|(name, _)| name).chain(table.poll_failures.keys()).cloned().collect()
     }
 
-    /// Whether each version answers requests. Those that were unloaded on purpose or removed are left out.
+    /// Adds the readiness of each version, except those that were unloaded on purpose or removed.
     pub fn add_figures(&self, figures: &mut Figures) {
         let table = self.lock();
         let is_shown = |r: &Record| r.state.reason() != UNLOADED && !r.is_removed();
@@ -265,8 +265,8 @@ impl Lifecycle {
         }
     }
 
-    /// Strict readiness: every version ever tried is ready or was unloaded on purpose, and no model is
-    /// without a version.
+    /// Returns true under strict readiness: every version ever tried is ready or was unloaded on purpose, and every model
+    /// has a version.
     pub fn is_all_ready(&self) -> bool {
         let table = self.lock();
         let is_fine =
@@ -275,13 +275,13 @@ impl Lifecycle {
             && table.models.values().flat_map(BTreeMap::values).all(is_fine)
     }
 
-    /// Waits until no version is loading, ready or unloading, those included that others have replaced. False when `deadline` passes first.
+    /// Waits until no version is loading, ready or unloading, also of replaced loads. Returns false if `deadline` passes first.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
         let is_live = |table: &mut Table| count_live(table) > 0;
         !self.clock.wait_while_until(&self.changed, self.lock(), deadline, is_live).1
     }
 
-    /// Versions that are loading, ready or unloading.
+    /// Returns the number of versions that are loading, ready or unloading.
     pub fn live_count(&self) -> usize {
         count_live(&self.lock())
     }
@@ -306,17 +306,17 @@ impl Lifecycle {
         }
     }
 
-    /// Another number after every change: two that are the same have nothing between them.
+    /// Returns a number that differs after every change: two equal numbers mean that nothing changed between them.
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// What is served has changed, and was told here before.
+    /// Records a change of the ready models whose state was recorded before.
     pub fn touch(&self) {
         self.revision.fetch_add(1, Ordering::Release);
     }
 
-    /// For a change: who sees the new revision finds the table as it is then, or waits for it.
+    /// Locks the table for a change. A caller that sees the new revision finds the changed table, or waits for it.
     fn change(&self) -> MutexGuard<'_, Table> {
         let table = self.lock();
         self.touch();
@@ -329,21 +329,23 @@ impl Lifecycle {
 }
 
 impl Table {
-    /// The record of a version, if it is that of this load.
+    /// Returns the record of a version, if it belongs to this load.
     fn record(&mut self, model: &ModelId, version: i64, owner: Generation) -> Option<&mut Record> {
         self.models.get_mut(model)?.get_mut(&version).filter(|record| record.owner == owner)
     }
 
-    /// Remembers who a record belonged to until that is unloaded, where it was in use.
+    /// Keeps the load that a record belonged to until its unload, if it was in use.
     fn keep_replaced(&mut self, before: Option<Record>) {
         let is_used = |r: &Record| r.state.is_ready() || r.state == VersionState::Unloading;
         self.replaced.extend(before.filter(is_used).map(|r| r.owner));
     }
 
-    /// Forgets versions of a model that are gone and that nobody has to know about.
+    /// Forgets unloaded versions of a model that need not be remembered.
     fn forget_past(&mut self, model: &ModelId) {
         let Some(versions) = self.models.get_mut(model) else { return };
-        versions.retain(|_, record| !(record.remembered == Remembered::Never && record.is_past()));
+        versions.retain(|_, record| {
+            !(record.remembered == ForgottenVersion::Never && record.is_past())
+        });
         let past = versions.iter().filter(|(_, record)| record.is_past());
         let oldest = past.map(|(&version, record)| (record.owner, version)).min();
         let excess = versions.values().filter(|r| r.is_past()).count() > MAX_PAST_VERSIONS;
@@ -356,7 +358,7 @@ impl Table {
         }
     }
 
-    /// Forgets the model that was removed first, where too many are remembered.
+    /// Forgets the model that was removed first, if too many are remembered.
     fn forget_removed(&mut self) {
         let removed = || self.models.iter().filter(|(_, v)| v.values().all(Record::is_removed));
         if removed().count() <= MAX_REMOVED_MODELS {
@@ -376,9 +378,9 @@ impl Record {
         matches!(self.state, VersionState::Unavailable { .. })
     }
 
-    /// Whether the version is gone, and its model with it.
+    /// Returns true if the version is unloaded and its model removed.
     fn is_removed(&self) -> bool {
-        self.remembered == Remembered::AsRemoved && self.is_past()
+        self.remembered == ForgottenVersion::AsRemoved && self.is_past()
     }
 }
 

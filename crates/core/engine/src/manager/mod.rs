@@ -1,7 +1,7 @@
-//! Which models are loaded: their files, configurations, dependencies and life.
+//! Manages the loaded models: their files, configurations, dependencies and life cycle.
 //!
-//! Only the manager changes what is ready; requests only look it up. It has two parts: [`plan`] decides what is loaded and
-//! touches nothing, [`load`] does it. The [`ModelManager`] joins them.
+//! Only the manager changes the ready models; requests only look them up. It has two parts: [`plan`] decides which models
+//! are loaded and has no side effects, [`load`] loads them. The [`ModelManager`] joins them.
 
 mod load;
 mod model_manager;
@@ -14,5 +14,5 @@ pub(crate) use self::{
         Backends, BrokenStep, Completers, Completion, PolledModel, cycle_error, mistakes_of_folder,
     },
     model_manager::ModelManager,
-    plan::{Cycle, cycles},
+    plan::{DependencyCycle, cycles},
 };

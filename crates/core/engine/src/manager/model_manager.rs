@@ -18,7 +18,8 @@ use super::{
         VersionLoader, joined,
     },
     plan::{
-        Dependencies, LoadRequest, Looks, PollOutcome, Requests, Seen, Step, in_order, with_needs,
+        Dependencies, LoadRequest, PollHistory, PollOutcome, PolledFolders, Requests, Step,
+        in_order, with_needs,
     },
 };
 use crate::{
@@ -33,11 +34,11 @@ use crate::{
     unloader::Unloader,
 };
 
-/// What became of several loads.
+/// The result of several loads.
 struct Outcome {
-    /// What failed, now and before, and why.
+    /// The failures, new and earlier ones.
     failures: Failures,
-    /// Models of which something else is ready than before, or nothing.
+    /// Models whose ready versions changed or are gone.
     changed: BTreeSet<ModelId>,
 }
 
@@ -48,8 +49,8 @@ pub(crate) struct ModelManager {
     pub models: Arc<ReadyModels>,
     dependencies: Arc<Mutex<Dependencies>>,
     pub loader: ModelLoader,
-    /// One look at a time.
-    looks: Mutex<Looks>,
+    /// Locked by each look, so that there is one at a time.
+    looks: Mutex<PollHistory>,
     under_way: LoadsUnderWay,
 }
 
@@ -119,7 +120,7 @@ impl ModelManager {
         }
     }
 
-    /// The models to load where a client asks for a name: all that have it. Where none has it, one that is not found.
+    /// Returns the models to load for a name from a client: all that have it. If none has, a model that will not be found.
     fn to_load(&self, name: &str) -> Vec<ModelId> {
         let found = self.repository.named(name);
         if found.is_empty() { vec![ModelId::global(name)] } else { found }
@@ -151,7 +152,7 @@ impl ModelManager {
             self.loader.unload(id);
             self.models.deregister(id);
         }
-        // Looked for last: an ensemble that is being loaded is known before it looks for what it needs.
+        // Looked up last, because a loading ensemble is registered before it looks up its models.
         let ensembles = self.dependencies.lock_unpoisoned().dependents(&forgotten);
         for ensemble in ensembles {
             self.loader.unload(&ensemble.id);
@@ -177,7 +178,7 @@ impl ModelManager {
         }
     }
 
-    /// Forgets a model that no repository holds any more, with its name: clients choose those of what they add.
+    /// Forgets a model that no repository has any more, with its name, because clients choose the names of models they add.
     fn forget_unless_ready(&self, id: ModelId) {
         if !self.models.contains(&id) {
             self.models.deregister(&id);
@@ -203,7 +204,7 @@ impl ModelManager {
         }
         gone.iter().for_each(|id| self.drop_model(id));
         let mut requests = with_needs(settled.keys(), &LoadOverrides::default(), &*self.repository);
-        // What they need is looked at on its own.
+        // The models that they need are checked separately.
         requests.retain(|id, _| settled.contains_key(id));
         let mut loaded = self.load_all(requests, Failures::new());
         loaded.changed.extend(gone);
@@ -212,14 +213,14 @@ impl ModelManager {
         looks.outcome()
     }
 
-    fn look(&self) -> Seen {
+    fn look(&self) -> PolledFolders {
         let listing = self.repository.list();
         let folder = |id: &ModelId| Some((id.clone(), self.repository.snapshot(id)?));
         let folders = listing.models.iter().filter_map(folder).collect();
-        Seen { folders, models: listing.models, is_complete: listing.is_complete }
+        PolledFolders { folders, models: listing.models, is_complete: listing.is_complete }
     }
 
-    /// Unloads a model that no repository holds any more, or that several hold.
+    /// Unloads a model that no repository has any more, or that several have.
     fn drop_model(&self, id: &ModelId) {
         match self.repository.is_ambiguous(id) {
             true => {
@@ -239,13 +240,13 @@ impl ModelManager {
         self.load_in_order(requests.into_values().collect(), failures)
     }
 
-    /// Loads the ensembles again that need any of the models that changed.
+    /// Loads the ensembles again that need any of the changed models.
     fn load_dependents(&self, changed: &BTreeSet<ModelId>, failures: Failures) {
         let requests = self.dependencies.lock_unpoisoned().dependents(changed);
         self.load_in_order(requests, failures);
     }
 
-    /// Carries out a plan, one step after the other. `failures`: of earlier ones.
+    /// Executes a plan step by step. `failures` are those of earlier loads.
     fn load_in_order(&self, requests: Vec<LoadRequest>, failures: Failures) -> Outcome {
         let (failures, changed) = (Mutex::new(failures), Mutex::default());
         for step in in_order(requests, &|id| self.models.is_known(id)) {
@@ -272,7 +273,7 @@ impl ModelManager {
         let work = || {
             while let Some(request) = wave.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let loaded = self.loader.load(request, failures);
-                // Where a load failed, what was ready before still is; but not an ensemble that does not fit its models.
+                // After a failed load the previous versions stay ready, except an ensemble that does not fit its models.
                 if matches!(loaded, Ok(Loaded::Anew) | Err(LoadFailure::Invalid(_))) {
                     changed.lock_unpoisoned().insert(request.id.clone());
                 }
@@ -299,14 +300,14 @@ impl ModelManager {
         }
     }
 
-    /// Whether clients may load and unload a model of this name.
+    /// Checks that clients may load and unload a model of this name.
     pub fn check_call(&self, name: &str) -> Result<()> {
         self.check_control()?;
         check_name(name)
     }
 }
 
-/// Sorted by name; ensembles that fail because of another model come last.
+/// Sorts failures by name; ensembles that fail because of another model come last.
 fn causes_first(failures: Failures) -> Vec<ModelFailure> {
     let (dependent, others): (Vec<_>, Vec<_>) =
         failures.into_iter().partition(|(_, failure)| matches!(failure, LoadFailure::Invalid(_)));
@@ -317,7 +318,7 @@ fn causes_first(failures: Failures) -> Vec<ModelFailure> {
     others.into_iter().chain(dependent).map(failure).collect()
 }
 
-/// A name becomes part of a path: it must not lead out of the repository.
+/// Checks a name, which becomes part of a path and must not lead out of the repository.
 fn check_name(name: &str) -> Result<()> {
     let visible = name.trim();
     if visible.is_empty() {

@@ -1,4 +1,4 @@
-//! The repositories as planning asks them.
+//! Implements the planning's view of the repositories.
 
 use std::{collections::BTreeSet, sync::Arc};
 

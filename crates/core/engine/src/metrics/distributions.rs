@@ -1,4 +1,4 @@
-//! Which distributions are recorded of a model, as options and its configuration say.
+//! Selects the distributions that are recorded of a model, from the options and its configuration.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use galatea_config::ModelConfig;
 use galatea_telemetry::{Bounds, DistributionSettings, metrics::MetricsOptions};
 use galatea_types::{Error, Result};
 
-/// What is recorded of one model. `has_cache`: its responses come from the response cache.
+/// Returns the distributions recorded of one model. `has_cache` is true if its responses come from the response cache.
 ///
 /// # Errors
-/// `InvalidArg` for buckets that none can be; also while histograms are off, so that the model loads with them on.
+/// `InvalidArg` for invalid buckets; also while histograms are off, so that the model loads with them on.
 pub(crate) fn distributions(
     options: &MetricsOptions,
     config: &ModelConfig,
@@ -24,7 +24,7 @@ pub(crate) fn distributions(
     })
 }
 
-/// The bounds that a configuration gives its histograms. Where it names a family twice the last one counts.
+/// Returns the bounds that a configuration gives its histograms. If it names a family twice, the last one counts.
 fn bounds(config: &ModelConfig) -> Result<BTreeMap<String, Bounds>> {
     let mut all = BTreeMap::new();
     for (family, buckets) in config.histogram_buckets() {

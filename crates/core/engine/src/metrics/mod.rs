@@ -19,12 +19,12 @@ use galatea_types::LockExt;
 pub(crate) use self::distributions::distributions;
 use crate::{options::EngineOptions, served_model::ServedModel};
 
-/// What is measured besides the requests of each model.
+/// Metrics of the server besides those of requests to each model.
 pub(crate) struct ServerMetrics {
     options: Arc<EngineOptions>,
     pub process: ProcessSampler,
     pub sources: Mutex<Vec<FigureSource>>,
-    /// Families that models define themselves.
+    /// Metric families that models define themselves.
     pub custom: Arc<CustomMetrics>,
 }
 
@@ -34,7 +34,7 @@ impl ServerMetrics {
         Self { options, process, sources: Mutex::default(), custom: Arc::default() }
     }
 
-    /// All metric families in Prometheus text form. `add_own`: gives the figures of the engine itself.
+    /// Returns all metric families in the Prometheus text format. `add_own` adds the engine's own metrics.
     pub fn render(
         &self,
         models: &[Arc<ServedModel>],

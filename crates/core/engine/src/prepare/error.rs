@@ -1,9 +1,9 @@
-//! The refusal of a request. Clients match on the texts, which are Triton's; each names the tensor and the model it is about.
+//! Refusals of requests. Clients match on the texts, which are Triton's. Each names the tensor and the model.
 
 use galatea_config::ModelConfig;
 use galatea_types::{Error, InferRequest, Shape, Tensor, byte_strings::Truncated};
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug)]
 pub(super) struct Refusal {
     text: String,
@@ -11,24 +11,24 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Most texts begin with the id of the request.
+    /// Creates a refusal whose text begins with the id of the request, like most.
     pub fn new(text: String) -> Self {
         Self { text, has_id: true }
     }
 
-    /// Some do not: as in Triton.
+    /// Creates a refusal without the id, as in Triton.
     pub fn without_id(text: String) -> Self {
         Self { text, has_id: false }
     }
 
-    /// The complete error.
+    /// Returns the complete error.
     pub fn for_request(self, request: &InferRequest) -> Error {
         let error = Error::invalid_arg(self.text);
         if self.has_id { error.prefixed(request.message_prefix()) } else { error }
     }
 }
 
-/// An element of a string tensor that does not lie inside of its buffer.
+/// Returns the refusal of a string tensor with an element that ends outside of its buffer.
 pub(super) fn truncated(input: &str, model: &str, truncated: Truncated) -> Refusal {
     Refusal::new(match truncated {
         Truncated::Length { available } => format!(
@@ -42,7 +42,7 @@ pub(super) fn truncated(input: &str, model: &str, truncated: Truncated) -> Refus
     })
 }
 
-/// Inputs that the model requires and the request has not.
+/// Returns the refusal of a request without inputs that the model requires.
 pub(super) fn missing_inputs(
     request: &InferRequest,
     config: &ModelConfig,
@@ -75,7 +75,7 @@ batch dimension to be prepended to each input shape. If you want to specify the 
 batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs \
 for more info on max_batch_size.";
 
-/// A shape that the configuration does not admit.
+/// Returns the refusal of a shape that the configuration does not allow.
 pub(super) fn unexpected_shape(input: &Tensor, dims: &Shape, config: &ModelConfig) -> Refusal {
     let has_batching = config.has_batching();
     let expected = if has_batching { dims.with_leading(-1) } else { dims.clone() };
@@ -87,7 +87,7 @@ pub(super) fn unexpected_shape(input: &Tensor, dims: &Shape, config: &ModelConfi
     ))
 }
 
-/// What the client probably took the batch dimension for; empty where the shape does not fit the model with or without one.
+/// Returns a hint about the batch dimension; empty if the shape does not fit the model with or without one.
 pub(super) fn batch_reading(got: &Shape, dims: &Shape, has_batching: bool) -> String {
     match got.split_first() {
         _ if has_batching && dims.admits(got) => format!(
@@ -102,7 +102,7 @@ pub(super) fn batch_reading(got: &Shape, dims: &Shape, has_batching: bool) -> St
     }
 }
 
-/// A batch of another size than the model takes.
+/// Returns the refusal of a batch size that the model does not take.
 pub(super) fn batch_size(request: &InferRequest, config: &ModelConfig) -> Refusal {
     // Such an input has the shape of one item, whose first dimension was read as the size of the batch.
     let is_item = |input: &&Tensor| {

@@ -1,4 +1,4 @@
-//! Checks of a request against the model's configuration. Order and texts are Triton's: clients match on them.
+//! Checks requests against the model's configuration. Order and texts are Triton's, because clients match on them.
 
 mod error;
 
@@ -7,14 +7,14 @@ use galatea_types::{DataType, InferRequest, PreparedRequest, Result, Tensor, byt
 
 use self::error::Refusal;
 
-/// Checks `request` and finds its batch size. The errors are complete: nothing needs to be put before them.
+/// Checks `request` and finds its batch size. The errors are complete and need no prefix.
 pub(crate) fn prepare(request: InferRequest, config: &ModelConfig) -> Result<PreparedRequest> {
     let checked = check_outputs(&request, config).and_then(|()| check_inputs(&request, config));
     let batch_size = checked.map_err(|error| error.for_request(&request))?;
     Ok(PreparedRequest::assume_checked(request, batch_size))
 }
 
-/// Checks one tensor for an input of the model, as it is checked in a request.
+/// Checks one tensor for an input of the model like a tensor of a request.
 pub(crate) fn check_tensor(tensor: &Tensor, spec: &TensorSpec, config: &ModelConfig) -> Result<()> {
     let checked = check_input(tensor, spec, config);
     let checked = checked.and_then(|()| check_byte_size(tensor, config.name()));
@@ -43,7 +43,7 @@ fn check_inputs(request: &InferRequest, config: &ModelConfig) -> Result<u32, Ref
         let spec = spec_of(input, config)?;
         check_input(input, spec, config)?;
     }
-    // The count may be right while an optional input stands in for a required one.
+    // The count may be right although an optional input replaces a required one.
     if !required_inputs(config).all(|spec| request.input(&spec.name).is_some()) {
         return Err(error::missing_inputs(request, config, *counts.start()));
     }
@@ -88,7 +88,7 @@ fn batch_size(request: &InferRequest, config: &ModelConfig) -> Result<i64, Refus
         }
     }
     let batch = batch.unwrap_or(1);
-    // A batch below 1 is refused only after the shapes, as in Triton: a wrong shape is the better hint.
+    // As in Triton, a batch below 1 is refused only after the shapes: a wrong shape is the better hint.
     if batch > i64::from(config.max_batch_size()) {
         return Err(error::batch_size(request, config));
     }
@@ -138,7 +138,7 @@ fn too_many_elements(input: &Tensor, model: &str) -> Refusal {
     ))
 }
 
-/// Walks the length indicators: every element must lie inside the buffer and their number must fit the shape.
+/// Checks the lengths of strings: every element must be inside the buffer, and their number must fit the shape.
 fn check_strings(input: &Tensor, model: &str) -> Result<(), Refusal> {
     let Some(expected) = input.shape.element_count() else {
         return Err(too_many_elements(input, model));

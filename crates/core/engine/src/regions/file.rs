@@ -1,7 +1,7 @@
-//! A region of system shared memory: read and written through its descriptor.
+//! A region of system shared memory, read and written through its descriptor.
 //!
-//! The memory is not mapped. A client may cut a file that is mapped, which ends the process that touches it with SIGBUS, and
-//! may write to bytes that were checked. `pread` makes a copy that nobody changes, and tells of a cut as an error.
+//! The memory is not mapped. A client may truncate a mapped file, which ends the process that touches it with SIGBUS, and may
+//! write to bytes that were checked. `pread` makes a private copy, and reports a truncation as an error.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use galatea_types::{AlignedBlock, Buffer, Code, Error, MemoryBudget, Region, Res
 
 use super::RegionDescription;
 
-/// Keys that begin so are those of Triton's Python backend.
+/// The prefix of keys that Triton's Python backend uses.
 const RESERVED: &str = "triton_python_backend_shm_region_";
 
 /// A range of an open file.
@@ -42,14 +42,14 @@ impl FileRegion {
         if offset.checked_add(*byte_size).is_none_or(|end| end > length) {
             return Err(not_registered(name, "invalid args"));
         }
-        // Clients of Triton map the same range, and it lets them register nothing else.
+        // Clients of Triton map the same range, and Triton lets them register no other.
         if *byte_size == 0 || !offset.is_multiple_of(rustix::param::page_size() as u64) {
             return Err(not_registered(name, "unable to process address spaceInvalid argument"));
         }
         Ok(Self { description, file, memory })
     }
 
-    /// The error of a transfer of `byte_size` bytes that begin at `offset`.
+    /// Returns the error of a transfer of `byte_size` bytes from `offset` on.
     fn failure(&self, action: &str, offset: u64, byte_size: usize, error: io::Error) -> Error {
         let name = &self.description.name;
         let reason = match error.kind() {
@@ -104,7 +104,7 @@ impl Region for FileRegion {
         self.check(offset, data.len() as u64)?;
         let bytes = data.to_host()?;
         let start = self.description.offset + offset;
-        // A write would make a file longer that its client has cut.
+        // A write would extend a file that its client has truncated.
         let is_cut = |length| length < start + bytes.len() as u64;
         let written = match self.file.metadata() {
             Ok(metadata) if is_cut(metadata.len()) => Err(ErrorKind::UnexpectedEof.into()),
@@ -115,7 +115,7 @@ impl Region for FileRegion {
     }
 }
 
-/// The name of the file of a key, which begins with any number of slashes.
+/// Returns the file name of a key, which begins with any number of slashes.
 fn file_name<'k>(name: &str, key: &'k str) -> Result<&'k str> {
     let file = key.trim_start_matches('/');
     let text = if file.is_empty() {
@@ -131,7 +131,7 @@ fn file_name<'k>(name: &str, key: &'k str) -> Result<&'k str> {
     Err(Error::invalid_arg(text))
 }
 
-/// Opens a regular file that lies in `folder` itself. Links are not followed, and nothing waits for a writer.
+/// Opens a regular file that is in `folder` itself. Does not follow links, and does not wait for a writer.
 fn open_file(folder: &Path, name: &str) -> io::Result<File> {
     if name.contains('/') {
         return Err(ErrorKind::NotFound.into());

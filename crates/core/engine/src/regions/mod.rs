@@ -14,19 +14,19 @@ use galatea_types::{Error, MemoryBudget, Region, Regions, Result, RwLockExt};
 
 use self::file::FileRegion;
 
-/// Folder in which the system keeps its shared memory.
+/// The folder of the system's shared memory.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
-/// Most regions at a time: each holds a descriptor.
+/// The largest number of regions at a time: each holds a descriptor.
 const MOST_REGIONS: usize = 4096;
 
 /// A region of system shared memory as a client describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionDescription {
-    /// What requests call it.
+    /// The name used in requests.
     pub name: String,
-    /// Name of the memory in the system, as the client wrote it.
+    /// The name of the memory in the system, as the client wrote it.
     pub key: String,
-    /// First byte of the memory that belongs to the region.
+    /// The first byte of the memory in the region.
     pub offset: u64,
     /// Number of bytes.
     pub byte_size: u64,
@@ -34,8 +34,8 @@ pub struct RegionDescription {
 
 /// The registered regions. Names are unique.
 ///
-/// A region that is unregistered is not found any more. Requests that have found it go on with it; its descriptor is
-/// closed with the last of them.
+/// An unregistered region is not found any more. Requests that have found it still use it; its descriptor is closed with the
+/// last of them.
 pub struct RegionTable {
     folder: PathBuf,
     memory: Arc<MemoryBudget>,
@@ -43,16 +43,16 @@ pub struct RegionTable {
 }
 
 impl RegionTable {
-    /// Makes an empty table for the shared memory in `folder`. Copies of what is read count to `memory`.
+    /// Creates an empty table for the shared memory in `folder`. Copies of data that is read count to `memory`.
     pub fn new(folder: impl Into<PathBuf>, memory: Arc<MemoryBudget>) -> Self {
         Self { folder: folder.into(), memory, regions: RwLock::default() }
     }
 
-    /// Opens the memory that is described, and registers it.
+    /// Opens the described memory, and registers it.
     ///
     /// # Errors
-    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a key or a range that the memory does not have;
-    /// `Internal` where the memory cannot be opened; `Exhausted` when there are too many regions.
+    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a key or a range that the memory does not
+    /// have; `Internal` if the memory cannot be opened; `Exhausted` if there are too many regions.
     pub fn register(&self, description: RegionDescription) -> Result<()> {
         if self.regions.read_unpoisoned().contains_key(&description.name) {
             return Err(name_is_taken(&description.name));

@@ -1,28 +1,28 @@
-//! Which of several configurations a model is loaded with.
+//! Selects the configuration that a model is loaded with, if it has several.
 
 use std::{ffi::OsStr, io};
 
-/// Name of the file in a model's folder that configures it.
+/// The name of the configuration in a model's folder.
 pub(super) const CONFIG_FILE: &str = "config.pbtxt";
 
-/// Folder in a model's folder with other configurations.
+/// The folder for other configurations in a model's folder.
 pub(super) const CONFIG_FOLDER: &str = "configs";
 
-/// Which of its configurations a model is loaded with: `configs/<name>.pbtxt` where it has that, else `config.pbtxt`.
+/// The configuration that a model is loaded with: `configs/<name>.pbtxt` if the model has that, else `config.pbtxt`.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigName {
-    /// Relative to a model's folder, the first that is there counts. Never empty.
+    /// Paths in a model's folder, of which the first existing one counts. Never empty.
     files: Vec<String>,
 }
 
 impl ConfigName {
-    /// `name`: empty for none.
+    /// Creates the choice. `name` is empty for none.
     pub fn new(name: &str) -> Self {
         let custom = (!name.is_empty()).then(|| format!("{CONFIG_FOLDER}/{name}.pbtxt"));
         Self { files: custom.into_iter().chain([CONFIG_FILE.to_owned()]).collect() }
     }
 
-    /// Reads the file that counts, and says which it is. So does the error: `config.pbtxt` where none is there.
+    /// Reads the file that counts, and returns its name. An error names it too, and names `config.pbtxt` if none exists.
     pub fn read(
         &self,
         read: impl Fn(&str) -> io::Result<String>,
@@ -41,7 +41,7 @@ impl ConfigName {
     }
 }
 
-/// Whether an entry of a model's folder is a configuration, or the folder of them.
+/// Returns true if an entry of a model's folder is a configuration, or the folder of them.
 pub(super) fn is_configuration(entry: &OsStr) -> bool {
     entry == CONFIG_FILE || entry == CONFIG_FOLDER
 }

@@ -1,4 +1,4 @@
-//! The errors of a model repository, or of a model's folder in one. Every text names the model or the path it is about.
+//! Errors of a model repository, or of a model's folder in one. Every text names the model or the path.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use galatea_types::{Code, Error};
 
 use super::text_file;
 
-/// The error with what somebody can do at a place.
+/// Returns an error with advice and a place.
 pub(super) fn advised(code: Code, text: String, place: &str, advice: &str) -> Error {
     let found = Diagnostic::error(&*text).with_advice(advice).at(Place::file(place));
     Error::new(code, format!("{text}{}", found.appendix())).with_source(found)
 }
 
-/// The error about a folder that cannot be read, with what to do where that is known.
+/// Returns the error of an unreadable folder, with advice if there is any.
 pub(super) fn unreadable(code: Code, text: String, place: &str, source: io::Error) -> Error {
     match text_file::advice(&source) {
         Some(advice) => advised(code, text, place, advice),
@@ -21,13 +21,13 @@ pub(super) fn unreadable(code: Code, text: String, place: &str, source: io::Erro
     }
 }
 
-/// The error about a model whose folder cannot be read.
+/// Returns the error of a model whose folder cannot be read.
 pub(super) fn unreadable_model(model: &str, source: io::Error) -> Error {
     let text = format!("failed to read the folder of model '{model}': {source}");
     unreadable(Code::Internal, text, model, source)
 }
 
-/// The error about a repository that is not there.
+/// Returns the error of a missing repository.
 pub(super) fn no_stat(path: &str, source: io::Error) -> Error {
     Error::internal(format!("failed to stat file {path}: {source}")).with_source(source)
 }

@@ -10,16 +10,16 @@ use galatea_types::Result;
 
 use super::{config_name::CONFIG_FOLDER, error::unreadable_model, root::FolderLease};
 
-/// Longest name of a model, in bytes: the longest that a folder can have.
+/// The longest name of a model, in bytes: the longest that a folder can have.
 pub(crate) const MAX_MODEL_NAME: usize = 255;
 
-/// A model's folder on this machine, and what is in it.
+/// A model's folder on this machine, and its content.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFolder {
     pub name: String,
-    /// Version folders, ascending.
+    /// The numbers of the version folders, ascending.
     pub versions: Vec<i64>,
-    /// Whether its repository gave it its name: that in its configuration is another one then.
+    /// True if its repository gave it its name, which may then differ from that in its configuration.
     pub is_renamed: bool,
     lease: Arc<FolderLease>,
 }
@@ -32,12 +32,12 @@ impl ModelFolder {
         Ok(Self { name: name.to_owned(), versions, is_renamed: false, lease: Arc::new(lease) })
     }
 
-    /// The same, with a name of its repository where `is_renamed`.
+    /// Returns the same folder, with `is_renamed` set.
     pub fn renamed(self, is_renamed: bool) -> Self {
         Self { is_renamed, ..self }
     }
 
-    /// The folder that takes the place of this one, of the same model.
+    /// Returns the folder that replaces this one of the same model.
     pub fn replaced(&self, lease: FolderLease) -> Result<Self> {
         Ok(Self::open(&self.name, lease)?.renamed(self.is_renamed))
     }
@@ -46,7 +46,7 @@ impl ModelFolder {
         self.lease.path()
     }
 
-    /// To be kept for as long as a version of the model is loaded.
+    /// Returns the lease, which must be kept while a version of the model is loaded.
     pub fn lease(&self) -> Arc<FolderLease> {
         self.lease.clone()
     }
@@ -55,27 +55,26 @@ impl ModelFolder {
         self.path().join(version.to_string())
     }
 
-    /// Names of files and folders in the lowest version folder, from which the backend is guessed. Those of folders end
-    /// in `/`.
+    /// Returns the names of files and folders in the lowest version folder, from which the backend is guessed. Names of folders
+    /// end in `/`.
     pub fn lowest_version_files(&self) -> Vec<String> {
         self.versions.first().map(|&v| entry_names(&self.version_dir(v))).unwrap_or_default()
     }
 }
 
-/// Whether a name can be that of a model's folder: one component of a path. Any other could lead out of the
-/// repository.
+/// Returns true if a name can be that of a model's folder: one component of a path. Any other could lead out of the repository.
 pub(crate) fn is_model_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..")
         && name.len() <= MAX_MODEL_NAME
         && !name.contains(['/', '\\', '\0'])
 }
 
-/// Folders of a model that are no versions: what warms it up, the first states of its sequences, further
-/// configurations, what Python writes.
+/// Folders of a model that are no versions: warm-up data, initial states of sequences, other configurations, and Python's
+/// bytecode.
 const NO_VERSIONS: [&str; 4] = ["warmup", "initial_state", CONFIG_FOLDER, "__pycache__"];
 
-/// A version folder is named by a number without leading zeros; everything else in a model's folder is
-/// ignored, and a warning says so where it could be a mistake.
+/// Returns the number of a version folder: a number without leading zeros. All other entries are ignored, with a warning if
+/// that could be a mistake.
 fn version_of(entry: &str) -> Option<i64> {
     if let Some(reason) = mistake(entry) {
         log::warn!("ignore version directory '{entry}' which {reason}");
@@ -84,14 +83,14 @@ fn version_of(entry: &str) -> Option<i64> {
     version_number(entry)
 }
 
-/// The version that a name stands for. `None`: it is none.
+/// Returns the version that a name means; `None` if it means none.
 pub(crate) fn version_number(name: &str) -> Option<i64> {
     let is_canonical = name == "0" || !name.starts_with('0');
     let is_number = is_canonical && name.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| name.parse().ok()).flatten()
 }
 
-/// Why a folder is no version although it could have been meant as one.
+/// Returns why a folder is no version although it could have been meant as one.
 fn mistake(entry: &str) -> Option<&'static str> {
     if entry.len() > 1 && entry.starts_with('0') {
         return Some("contains leading zeros in its directory name");
@@ -100,7 +99,7 @@ fn mistake(entry: &str) -> Option<&'static str> {
     (!is_number && !NO_VERSIONS.contains(&entry)).then_some("fails to convert to integral number")
 }
 
-/// The names in a folder, sorted; those of folders, and of links to them, end in `/`.
+/// Returns the names in a folder, sorted. Those of folders, and of links to them, end in `/`.
 fn entry_names(dir: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let name = |entry: fs::DirEntry| {
@@ -112,7 +111,7 @@ fn entry_names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Sub-folders, links to folders included (a repository is often a tree of links); hidden ones are skipped.
+/// Returns sub-folders, including links to folders (a repository is often a tree of links). Hidden ones are skipped.
 pub(super) fn folder_names(dir: &Path) -> io::Result<Vec<String>> {
     let name = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;

@@ -1,10 +1,10 @@
-//! Followers of one load of a model: they learn what becomes of it, until it is unloaded.
+//! Followers of one load of a model, which get its events until it is unloaded.
 
 use std::sync::Mutex;
 
 use galatea_types::LockExt;
 
-/// The stages of a load after its files were looked at, in their order.
+/// The stages of a load after its files were checked, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadEvent {
     /// Every version is loaded.
@@ -17,13 +17,13 @@ pub enum LoadEvent {
     UnloadComplete,
 }
 
-/// Learns what becomes of one load. Dropped after the last event.
+/// Receives the events of one load. Dropped after the last event.
 pub trait LoadFollower: Send + Sync {
-    /// Takes note of an event. May block: no request waits for it.
+    /// Handles an event. May block: no request waits for it.
     fn on_event(&self, event: LoadEvent);
 }
 
-/// The followers of one load, and the last event that they were told.
+/// The followers of one load, and the last event that they got.
 #[derive(Default)]
 pub(crate) struct FollowedLoad {
     pub followers: Vec<Box<dyn LoadFollower>>,
@@ -31,7 +31,7 @@ pub(crate) struct FollowedLoad {
 }
 
 impl FollowedLoad {
-    /// Tells each follower once; those that complete something in reverse order, as Triton does.
+    /// Sends an event to each follower once; completing events in reverse order, as Triton does.
     pub fn tell(&self, event: LoadEvent) {
         if self.told.lock_unpoisoned().replace(event) == Some(event) {
             return;

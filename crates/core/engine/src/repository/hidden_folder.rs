@@ -1,4 +1,4 @@
-//! Errors as clients read them: without the places of files on the server.
+//! Removes the paths of files on the server from errors that clients read.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -8,13 +8,13 @@ use galatea_types::{Error, Result};
 
 use super::folder::ModelFolder;
 
-/// What stands in an error in place of a model's folder.
+/// The replacement of a model's folder in errors.
 #[derive(Clone, Debug)]
 pub(crate) struct HiddenFolder {
     /// The ways in which the folder may be written, and the model's name. The longest first.
     places: Vec<String>,
     model: String,
-    /// What it says is no secret.
+    /// Paths in this configuration are no secret.
     configuration: Option<ConfigSource>,
 }
 
@@ -27,7 +27,7 @@ impl HiddenFolder {
             .map(|path| path.as_path())
             .chain([path])
             .filter_map(Path::to_str)
-            // A relative name of one part could stand anywhere in a text.
+            // A relative name of one part could be anywhere in a text.
             .filter(|place| place.contains('/'))
             .map(|place| place.trim_end_matches('/').to_owned())
             .collect();
@@ -36,12 +36,12 @@ impl HiddenFolder {
         Self { places, model: folder.name.clone(), configuration: None }
     }
 
-    /// The same, and paths that the configuration itself names stay.
+    /// Keeps paths that the configuration itself names.
     pub fn but_for(self, configuration: ConfigSource) -> Self {
         Self { configuration: Some(configuration), ..self }
     }
 
-    /// The error with the model's name in place of its folder. What it was is its cause: for the log.
+    /// Returns the error with the model's name in place of its folder. The original error is its cause, for the log.
     pub fn hide(&self, error: Error) -> Error {
         let text = self.hidden(error.message());
         let found = Diagnostic::of(&error).map(|found| Diagnostic {
@@ -63,14 +63,14 @@ impl HiddenFolder {
         without_folders(&self.places.iter().fold(text.to_owned(), replace), is_known)
     }
 
-    /// The model, whose errors when instances are made again reach clients too.
+    /// Wraps a model, because its errors when instances are started again reach clients too.
     pub fn wrap(self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         Arc::new(HidingModel { model, hidden: self })
     }
 }
 
-/// Replaces absolute paths on this machine by `.../` and their last part, wherever they stand in the text: an interpreter, a
-/// library, the folder of environments.
+/// Replaces absolute paths on this machine by `.../` and their last part, anywhere in the text: an interpreter, a library, the
+/// folder of environments.
 fn without_folders(text: &str, is_known: impl Fn(&str) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -98,13 +98,13 @@ fn without_folders(text: &str, is_known: impl Fn(&str) -> bool) -> String {
     out
 }
 
-/// Stands for the folders of a path, so that nobody reads the rest as a relative path.
+/// Replaces the folders of a path, so that the rest is not read as a relative path.
 const CUT: &str = ".../";
 
-/// What a path that is not in quotes ends at.
+/// The characters that end a path without quotes.
 const ENDS: [char; 10] = [' ', '\n', '\t', '\'', '"', ')', ']', ',', ';', ':'];
 
-/// Whether it leads into a folder at the top, so that it is no path of a URL and no pointer into JSON.
+/// Returns true if the path leads into an existing top folder, so that it is no path of a URL or pointer into JSON.
 fn is_on_this_machine(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     let top = parts.next().filter(|top| !top.is_empty());

@@ -16,14 +16,14 @@ use super::{
     text_file::read_text_file,
 };
 
-/// A folder with one folder per model. Nothing is copied: a model's files are read where they are.
+/// A folder with one folder per model. Nothing is copied: a model's files are read in place.
 #[derive(Clone)]
 pub struct LocalRoot {
     place: PathBuf,
     renamed: Option<Renamed>,
 }
 
-/// A model that has another name than its folder.
+/// A model whose name differs from that of its folder.
 #[derive(Clone)]
 struct Renamed {
     folder: String,
@@ -31,13 +31,13 @@ struct Renamed {
 }
 
 impl LocalRoot {
-    /// Of a folder that need not exist yet: [`RepositoryRoot::check`] reports whether it does.
+    /// Creates the repository of a folder that need not exist yet: [`RepositoryRoot::check`] reports if it does.
     pub fn at(folder: impl Into<PathBuf>) -> Arc<dyn RepositoryRoot> {
         Arc::new(Self { place: folder.into(), renamed: None })
     }
 
-    /// The repository at `place`, whose `folder`, one component of a path, holds the model `model`: one that is added while
-    /// the server runs, for a model that a client names. What leads out of it is not in it: links to folders are no models.
+    /// Creates a repository at `place` whose `folder`, one path component, has the model `model`. It is added at runtime, for a
+    /// model that a client names. Folders outside of `place` are not in it: links to folders are no models.
     pub fn renaming(
         place: impl Into<PathBuf>,
         folder: impl Into<String>,
@@ -113,7 +113,7 @@ impl RepositoryRoot for LocalRoot {
     }
 }
 
-/// As the log names it.
+/// Writes the repository as the log names it.
 impl fmt::Debug for LocalRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, renamed } = self;

@@ -1,4 +1,4 @@
-//! The model repositories: which models there are, and their folders.
+//! The model repositories: their models and folders.
 
 mod config_name;
 mod error;
@@ -29,7 +29,7 @@ pub(crate) use self::{
     folder::{MAX_MODEL_NAME, ModelFolder, is_model_name, version_number},
     followed_load::FollowedLoad,
     hidden_folder::HiddenFolder,
-    layout::{ModelLayout, Oddity},
+    layout::{ModelLayout, PlacedMistake},
     text_file::{advice as text_file_advice, read_text_file, system_words},
     version_files::version_files,
 };
@@ -46,36 +46,36 @@ use crate::model_id::ModelId;
 /// All repositories of a server, searched as one.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    /// In the order in which they were given and added. Never held while a root is asked for anything that blocks.
+    /// In the order in which they were given and added. The lock is never held during a call to a root that blocks.
     roots: RwLock<Vec<Root>>,
-    /// Which of its configurations a model is loaded with.
+    /// The name of the configuration that models are loaded with.
     pub config_name: ConfigName,
     has_namespaces: bool,
 }
 
 #[derive(Clone, Debug)]
 struct Root {
-    /// Of its models; empty where names are unique in the server.
+    /// The namespace of its models; empty if names are unique in the server.
     namespace: Arc<str>,
     root: Arc<dyn RepositoryRoot>,
 }
 
 /// The models in all repositories at one time.
 pub(crate) struct Listing {
-    /// Those that exactly one repository holds.
+    /// Those that exactly one repository has.
     pub models: BTreeSet<ModelId>,
-    /// Whether every repository could be read.
+    /// True if every repository could be read.
     pub is_complete: bool,
 }
 
-/// For as long as it lives, what the repositories hold may be looked up once only.
+/// While it exists, the contents of the repositories may be looked up only once.
 #[must_use]
-pub(crate) struct Look {
+pub(crate) struct LookUpOnce {
     _of_roots: Vec<Box<dyn Any + Send>>,
 }
 
 impl Repository {
-    /// `has_namespaces`: each repository is a namespace, so that several may hold models of one name.
+    /// `has_namespaces`: each repository is a namespace, so that several may have models of one name.
     pub fn new(
         roots: Vec<Arc<dyn RepositoryRoot>>,
         config_name: ConfigName,
@@ -89,7 +89,7 @@ impl Repository {
         self.roots.read_unpoisoned().clone()
     }
 
-    /// Adds a root that can be read. Of roots at one place, and of those that rename a folder to one name, there is one.
+    /// Adds a readable root. Roots must differ in their places, and those that rename a folder in their new names.
     pub fn add(&self, root: Arc<dyn RepositoryRoot>) -> Result<()> {
         let place = root.place();
         root.check().map_err(|_| {
@@ -112,7 +112,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Removes the root at a place, and names the models that it holds. None where there is no such root.
+    /// Removes the root at a place, and returns its models. Returns none if there is no such root.
     pub fn remove(&self, place: &str) -> Vec<ModelId> {
         let mut roots = self.roots.write_unpoisoned();
         let at = roots.iter().position(|known| known.root.place() == place);
@@ -125,25 +125,25 @@ impl Repository {
         names.map(|name| ModelId::new(namespace.clone(), name)).collect()
     }
 
-    /// One operation looks at all of them: see [`RepositoryRoot::begin_look`].
-    pub fn begin_look(&self) -> Look {
+    /// Begins one operation that looks at all of them: see [`RepositoryRoot::begin_look`].
+    pub fn begin_look(&self) -> LookUpOnce {
         let roots = self.roots().into_iter();
-        Look { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
+        LookUpOnce { _of_roots: roots.filter_map(|known| known.root.begin_look()).collect() }
     }
 
-    /// Fails on the first repository that cannot be read: the server should not start on a typing error.
+    /// Fails on the first unreadable repository: the server should not start with a typing error.
     pub fn check(&self) -> Result<()> {
         self.roots().iter().try_for_each(|known| known.root.check())
     }
 
-    /// The repositories that cannot be read now and have told the log so: where each is, and why.
+    /// Returns the repositories that cannot be read now and have reported that in the log, with place and reason.
     pub fn problems(&self) -> Vec<(String, String)> {
         let roots = self.roots().into_iter();
         roots.filter_map(|known| Some((known.root.place(), known.root.problem()?))).collect()
     }
 
-    /// What is odd about the repositories themselves, each with the name of its repository.
-    pub fn oddities(&self) -> Vec<(String, Oddity)> {
+    /// Returns the oddities of the repositories themselves, each with the name of its repository.
+    pub fn oddities(&self) -> Vec<(String, PlacedMistake)> {
         let of_root = |known: Root| {
             let found = known.root.local_folder().map(layout::inspect_root).unwrap_or_default();
             let place = known.root.place();
@@ -172,12 +172,12 @@ impl Repository {
         listing
     }
 
-    /// All models in all repositories, each once. A repository that cannot be listed has none.
+    /// Returns all models in all repositories, each once. A repository that cannot be listed has none.
     pub fn models(&self) -> BTreeSet<ModelId> {
         self.roots().iter().filter_map(|root| root.models().ok()).flatten().collect()
     }
 
-    /// The models that a client may mean by a name: without namespaces the one that has it, whether or not it is there.
+    /// Returns the models that a client may mean by a name; without namespaces always one, existing or not.
     pub fn named(&self, name: &str) -> Vec<ModelId> {
         if !self.has_namespaces {
             return vec![ModelId::global(name)];
@@ -187,7 +187,7 @@ impl Repository {
         self.roots().into_iter().filter(holds).map(id).collect()
     }
 
-    /// The one repository that holds a model. `Ok(None)` when none does, and for a name that cannot be a folder's.
+    /// Returns the only repository that has a model. `Ok(None)` if none has it, and for a name that no folder can have.
     pub fn find(&self, id: &ModelId) -> Result<Option<Arc<dyn RepositoryRoot>>> {
         if !is_model_name(&id.name) {
             return Ok(None);
@@ -206,7 +206,7 @@ impl Repository {
         Ok(Some(root))
     }
 
-    /// A model's folder, fetched where it is not on this machine.
+    /// Returns a model's folder, fetched if it is not on this machine.
     pub fn lease(&self, id: &ModelId) -> Result<ModelFolder> {
         let root = self.find(id)?;
         let root = root.ok_or_else(|| {
@@ -216,15 +216,15 @@ impl Repository {
         Ok(folder.renamed(root.new_name() == Some(&*id.name)))
     }
 
-    /// Where the file of a model is that a text calls `file`, `MODEL/1/model.onnx` for example. `None`: not on this machine,
-    /// or no file.
+    /// Returns the path of a model's file that a text calls `file`, for example `MODEL/1/model.onnx`. Returns
+    /// `None` if it is not on this machine, or no file.
     pub fn path_of(&self, id: &ModelId, file: &str) -> Option<PathBuf> {
         let inside = file.strip_prefix(&*id.name)?;
         let inside = if inside.is_empty() { "" } else { inside.strip_prefix('/')? };
         self.find(id).ok()??.path_of(&id.name, inside)
     }
 
-    /// What the folder of a model holds now. `None` when no repository has one that can be read.
+    /// Returns the present content of a model's folder; `None` if no repository has one that can be read.
     pub fn snapshot(&self, id: &ModelId) -> Option<FolderSnapshot> {
         self.find(id).ok()??.snapshot(&id.name).ok()
     }
@@ -233,7 +233,7 @@ impl Repository {
         self.find(id).is_err()
     }
 
-    /// The configuration of a model that exactly one repository holds, as written.
+    /// Returns the configuration of a model that exactly one repository has, as written.
     pub fn read_config(&self, id: &ModelId) -> io::Result<String> {
         match self.find(id) {
             Ok(Some(root)) => {

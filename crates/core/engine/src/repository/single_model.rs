@@ -1,4 +1,4 @@
-//! A repository that is one model somewhere on this machine: its folder, or one file (a folder, of a SavedModel).
+//! A repository that is one model on this machine: its folder, or one file (a folder for a SavedModel).
 
 use std::{
     fs, io,
@@ -18,13 +18,13 @@ use super::{
     text_file::read_text_file,
 };
 
-/// What makes a folder a SavedModel.
+/// The file that a SavedModel's folder has.
 pub const SAVED_MODEL_FILE: &str = "saved_model.pb";
 
-/// One model and nothing else. Nothing is copied.
+/// A repository of one model. Nothing is copied.
 #[derive(Debug)]
 pub struct SingleModelRoot {
-    /// As it was given.
+    /// The place as it was given.
     place: PathBuf,
     model: String,
     files: Files,
@@ -32,14 +32,14 @@ pub struct SingleModelRoot {
 
 #[derive(Debug)]
 enum Files {
-    /// A folder as a repository has it.
+    /// A model's folder as in a repository.
     Folder(PathBuf),
     /// One file, which is the model's first version.
     File { path: PathBuf, backend: &'static str },
 }
 
 impl SingleModelRoot {
-    /// Of the folder of a model. `place`: as it was given, `folder`: what that means.
+    /// Creates the repository of a model's folder. `place` is as given, `folder` is the folder it means.
     pub fn of_folder(
         place: impl Into<PathBuf>,
         folder: impl Into<PathBuf>,
@@ -49,7 +49,7 @@ impl SingleModelRoot {
         Arc::new(Self { place: place.into(), model: model.into(), files })
     }
 
-    /// Of a model's file, which `backend` runs unless the `config.pbtxt` beside it, if there is one, names another.
+    /// Creates the repository of a model's file, which `backend` runs unless a `config.pbtxt` beside it names another.
     pub fn of_file(
         place: impl Into<PathBuf>,
         file: impl Into<PathBuf>,
@@ -82,7 +82,7 @@ impl RepositoryRoot for SingleModelRoot {
                 let given = self.place.ancestors().find(is_it).unwrap_or(folder);
                 return Some(given.join(inside));
             }
-            // The folder that was given may hold the model's file, or be it.
+            // The given folder may contain the model's file, or be it.
             Files::File { path, .. } if path.file_name() == self.place.file_name() => {
                 (&self.place, self.place.parent().unwrap_or(Path::new("")))
             }
@@ -95,7 +95,7 @@ impl RepositoryRoot for SingleModelRoot {
         })
     }
 
-    /// The name of a file says more about it than the configuration beside it, which may be that of another.
+    /// Returns the name of the file, because a configuration beside it may be that of another model.
     fn new_name(&self) -> Option<&str> {
         matches!(self.files, Files::File { .. }).then_some(self.model.as_str())
     }
@@ -142,18 +142,18 @@ impl RepositoryRoot for SingleModelRoot {
     }
 }
 
-/// What is another after each change: of a SavedModel, which is a folder, the file that is written with every save.
+/// Returns the file that changes with each save: of a SavedModel, which is a folder, the file written at every save.
 fn changing(model: &Path) -> PathBuf {
     if model.is_dir() { model.join(SAVED_MODEL_FILE) } else { model.to_owned() }
 }
 
-/// The configuration that may lie beside a model's file.
+/// Returns the path of a configuration beside a model's file.
 fn beside(file: &Path) -> PathBuf {
     file.with_file_name(CONFIG_FILE)
 }
 
-/// A folder as a repository has it, whose version is a link to the folder that the file is in: weights, modules and
-/// requirements that lie beside the file are where it looks for them.
+/// Creates a model's folder as in a repository, whose version is a link to the folder of the file. So weights, modules and
+/// requirements beside the file are in the places that the model expects.
 fn linked_folder(file: &Path, backend: &str) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("galatea-model-").tempdir()?;
     let parent = file.parent().unwrap_or(Path::new("/"));
@@ -162,7 +162,7 @@ fn linked_folder(file: &Path, backend: &str) -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// The configuration beside the file, if there is one, completed.
+/// Returns the configuration beside the file, if there is one, completed.
 fn configuration(file: &Path, backend: &str) -> io::Result<String> {
     let text = match read_text_file(&beside(file)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -172,10 +172,10 @@ fn configuration(file: &Path, backend: &str) -> io::Result<String> {
     Ok(config_of_file(text, &name, backend))
 }
 
-/// The configuration of a model that is one file: what is given with the name of the file and the backend where it has
-/// none. They come last, so that lines keep their numbers.
+/// Completes the configuration of a model that is one file with the names of file and backend, if it has none.
+/// They are added at the end, so that lines keep their numbers.
 pub fn config_of_file(mut text: String, file: &str, backend: &str) -> String {
-    // One that cannot be parsed is left as it is: whoever loads the model says what is wrong with it.
+    // An invalid configuration stays as it is: the load reports its mistakes.
     let Ok(raw) = galatea_config::parse_text(&text) else { return text };
     if raw.default_model_filename.is_empty() {
         text.push_str(&format!("\ndefault_model_filename: {}", quoted(file)));
@@ -186,7 +186,7 @@ pub fn config_of_file(mut text: String, file: &str, backend: &str) -> String {
     text
 }
 
-/// A string of the text format.
+/// Returns a string of the text format.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What a model's folder holds, as far as it tells whether anything in it changed.
+//! Snapshots of a model's folder, to find out if anything in it changed.
 
 use std::{
     collections::BTreeMap,
@@ -12,41 +12,40 @@ use std::{
 
 use super::config_name::is_configuration;
 
-/// Files and folders of one model that are looked at: a tree without end must not hold up the others.
+/// The largest number of files and folders of one model that are checked: an endless tree must not delay others.
 pub(super) const MAX_ENTRIES: usize = 100_000;
 
-/// Of each entry of a model's folder, so that none takes the place of the others.
+/// The same for each entry of a model's folder, so that no entry uses up the others' share.
 const MAX_BELOW: usize = 20_000;
 
-/// Folders below a model's folder that are looked at.
+/// The largest depth of folders below a model's folder that are checked.
 pub(super) const MAX_DEPTH: usize = 16;
 
-/// What Python writes beside the modules that it imports: loading a model must not count as a change of it.
+/// The folder that Python writes beside imported modules: loading a model must not count as a change of it.
 pub(super) const BYTECODE: &str = "__pycache__";
 
-/// What a model's folder holds: two are equal unless a file or folder in it was added, removed, renamed or written to.
-/// That an entry is another one is known by its name, size, time of change and, for a link, target; contents are not
-/// read.
+/// A snapshot of a model's folder. Two are equal unless a file or folder in it was added, removed, renamed or
+/// written. A change is detected by name, size, time of change and, for a link, target; contents are not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderSnapshot {
-    /// Each entry of the folder with what is known of everything below it.
+    /// Each entry of the folder, with a hash of everything below it.
     entries: BTreeMap<OsString, u64>,
-    /// Entries with so many files below them that not all were looked at.
+    /// Entries with so many files below them that not all were checked.
     partly_seen: Vec<OsString>,
 }
 
 impl FolderSnapshot {
-    /// Of a folder on this machine.
+    /// Takes a snapshot of a folder on this machine.
     ///
     /// # Errors
-    /// When the folder itself cannot be listed. What cannot be read inside of it counts as unchanging.
+    /// When the folder itself cannot be listed. Unreadable entries in it count as unchanged.
     pub fn of(folder: &Path) -> io::Result<Self> {
         let mut left = MAX_ENTRIES;
         let mut snapshot = Self::default();
         for entry in fs::read_dir(folder)?.flatten().filter(is_counted) {
             let mut walk = Walk { hasher: DefaultHasher::new(), left: left.min(MAX_BELOW) };
             let before = walk.left;
-            // A version that is a link to where its files are is followed.
+            // A version that is a link to the place of its files is followed.
             walk.entry(&entry, 1, None);
             left -= before - walk.left;
             if walk.left == 0 {
@@ -58,14 +57,14 @@ impl FolderSnapshot {
         Ok(snapshot)
     }
 
-    /// Names of entries whose changes may not be seen, because too many files are below them: a version that is a link
-    /// to a whole disk is one.
+    /// Returns the names of entries whose changes may be missed, because too many files are below them. An example is a
+    /// version that is a link to a whole disk.
     pub fn partly_seen(&self) -> &[OsString] {
         &self.partly_seen
     }
 
-    /// Of files that are not on this machine: the path of each in the model's folder, with `/` between its parts, and what
-    /// changes with its content. The order counts.
+    /// Makes a snapshot of files that are not on this machine: the path of each in the model's folder, with `/`
+    /// between its parts, and a value that changes with its content. The order counts.
     pub fn of_listing<'a>(files: impl IntoIterator<Item = (&'a str, impl Hash)>) -> Self {
         let mut hashers: BTreeMap<OsString, DefaultHasher> = BTreeMap::new();
         for (path, version) in files {
@@ -79,10 +78,10 @@ impl FolderSnapshot {
         Self { entries: entries.collect(), partly_seen: Vec::new() }
     }
 
-    /// Of single files, each under the name of the entry that it stands for. Those that are not there do not count.
+    /// Takes a snapshot of single files, each under the name of its entry. Missing files do not count.
     ///
     /// # Errors
-    /// When none is there.
+    /// When none exists.
     pub(crate) fn of_files<'a>(
         files: impl IntoIterator<Item = (&'a str, &'a PathBuf)>,
     ) -> io::Result<Self> {
@@ -99,8 +98,8 @@ impl FolderSnapshot {
         }
     }
 
-    /// Whether a version has the same files here and there, those that all versions share included. The configuration
-    /// does not count: it is compared as it was checked.
+    /// Returns true if a version has the same files in both, including those that all versions share. The configuration does
+    /// not count: it is compared after its check.
     pub(crate) fn has_same_version(&self, other: &Self, version: i64) -> bool {
         let version = OsString::from(version.to_string());
         let of_version = |snapshot: &Self| snapshot.entries.get(&version).copied();
@@ -118,16 +117,16 @@ fn is_counted(entry: &DirEntry) -> bool {
     entry.file_name() != BYTECODE
 }
 
-/// Goes through the tree below one entry of a model's folder.
+/// Walks the tree below one entry of a model's folder.
 struct Walk {
     hasher: DefaultHasher,
-    /// Entries that may still be looked at.
+    /// The number of entries that may still be checked.
     left: usize,
 }
 
 impl Walk {
-    /// `device`: of the folder that the entry is in, below the model's own. Other file systems are left alone there,
-    /// and so are links to folders: they lead through the whole machine, or in circles.
+    /// Adds an entry. `device` is that of its folder, below the model's own. Other file systems and links to
+    /// folders are skipped there: they lead through the whole machine, or in circles.
     fn entry(&mut self, entry: &DirEntry, depth: usize, device: Option<u64>) {
         self.left = self.left.saturating_sub(1);
         let (path, hasher) = (entry.path(), &mut self.hasher);
@@ -144,7 +143,7 @@ impl Walk {
         }
     }
 
-    /// Not by the folder's own time: that changes with entries that do not count.
+    /// Adds a folder without its own time, which changes with entries that do not count.
     fn folder(&mut self, folder: &Path, depth: usize, metadata: &Metadata) {
         let Ok(listed) = fs::read_dir(folder) else { return };
         let listed = listed.flatten().filter(is_counted);

@@ -1,26 +1,26 @@
-//! Text files of a model: read whole, and bounded.
+//! Reads text files of a model as a whole, up to a limit.
 
 use std::{io, path::Path};
 
-/// What a text file of a model may have at most: a configuration, the labels of an output.
+/// The largest number of bytes of a text file of a model: a configuration, the labels of an output.
 pub(crate) const MAX_TEXT_FILE: u64 = 16 << 20;
 
-/// Reads a regular file of at most [`MAX_TEXT_FILE`] bytes. Anything else, a pipe that nobody writes to for example, is
-/// an error at once.
+/// Reads a regular file of at most [`MAX_TEXT_FILE`] bytes. Anything else, such as a pipe without a writer, is an error at
+/// once.
 ///
 /// # Errors
-/// Of kind `NotFound` when there is no such file.
+/// The kind is `NotFound` if there is no such file.
 pub(crate) fn read_text_file(path: &Path) -> io::Result<String> {
     galatea_regular_files::read_text(path, MAX_TEXT_FILE)
 }
 
-/// What went wrong as the system says it, without the number.
+/// Returns the system's text of an error, without the number.
 pub(crate) fn system_words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(&*text, |(text, _)| text).to_owned()
 }
 
-/// What to do about a text file that is there and cannot be read. `None`: nothing is known.
+/// Returns advice on an existing text file that cannot be read; `None` if there is none.
 pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Some(LET_READ),
@@ -34,7 +34,7 @@ pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// What to do about a file or folder that may not be read.
+/// The advice on a file or folder that may not be read.
 pub(super) const LET_READ: &str =
     "let the user that runs the server read it: chmod a+r for a file, a+rx for its folders";
 

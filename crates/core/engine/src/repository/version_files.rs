@@ -1,4 +1,4 @@
-//! The files that one version of a model is made of.
+//! Lists the files that one version of a model consists of.
 
 use std::{
     ffi::OsString,
@@ -12,13 +12,13 @@ use super::{
     snapshot::{BYTECODE, MAX_DEPTH, MAX_ENTRIES},
 };
 
-/// The files in a version's folder, and those that all versions share: each by its path in the model's folder, in the order of
-/// these. Configurations are none of them, nor what Python writes.
+/// Returns the files in a version's folder, and those that all versions share, sorted by their paths in the model's folder.
+/// Configurations and Python's bytecode are excluded.
 ///
 /// # Errors
-/// When a folder cannot be listed, or there are too many files to look at.
+/// When a folder cannot be listed, or there are too many files.
 pub(crate) fn version_files(folder: &Path, version: i64) -> io::Result<Vec<(OsString, PathBuf)>> {
-    let mut found = Found { files: Vec::new(), left: MAX_ENTRIES };
+    let mut found = FoundFiles { files: Vec::new(), left: MAX_ENTRIES };
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(version_number);
@@ -30,14 +30,14 @@ pub(crate) fn version_files(folder: &Path, version: i64) -> io::Result<Vec<(OsSt
     Ok(found.files)
 }
 
-struct Found {
+struct FoundFiles {
     files: Vec<(OsString, PathBuf)>,
     left: usize,
 }
 
-impl Found {
-    /// Links are followed to files, and to the folders that a model's folder consists of: others lead through the whole
-    /// machine, or in circles.
+impl FoundFiles {
+    /// Adds a file or folder. Links to files are followed, and those to folders directly in a model's folder:
+    /// others lead through the whole machine, or in circles.
     fn add(&mut self, name: &OsString, path: PathBuf, depth: usize) -> io::Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(too_many)?;
         if path.file_name().is_some_and(|name| name == BYTECODE) {

@@ -9,23 +9,23 @@ use galatea_types::{Buffer, DataType, Error, Result};
 use super::{MAX_BYTES, error};
 use crate::model_file::{DataFile, ModelFileError, Part, zeroed};
 
-/// The folder of the model in which data files are.
+/// The model's folder for data files.
 const FOLDER: &str = "warmup";
 
-/// Makes the elements, and knows how much was made.
+/// Makes the elements, and records how many bytes were made.
 pub(super) struct Content<'a> {
     model: &'a str,
     model_dir: &'a Path,
     left: usize,
-    /// Shared by all that is 0.
+    /// Shared by all inputs of zeros.
     zeros: Buffer,
-    /// The same elements at each load.
+    /// Yields the same elements at each load.
     random: Rng,
 }
 
-/// The input of a sample whose elements are made.
+/// An input of a sample whose elements are made.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct SampleInput<'a> {
     warmup: &'a Warmup,
     name: &'a str,
     input: &'a WarmupInput,
@@ -37,12 +37,12 @@ impl<'a> Content<'a> {
         Self { model, model_dir, left: MAX_BYTES, zeros, random }
     }
 
-    /// The elements of an input, of one item.
+    /// Makes the elements of an input, for one item.
     pub fn of(&mut self, name: &str, input: &WarmupInput, warmup: &Warmup) -> Result<Buffer> {
         if input.dims.is_variable() {
             return Err(error::variable_dimension(warmup, name));
         }
-        let wanted = Wanted { warmup, name, input };
+        let wanted = SampleInput { warmup, name, input };
         let size = self.size(wanted)?;
         let data = match (&input.data, input.data_type) {
             (WarmupData::Zeros, _) | (WarmupData::Random, DataType::Bytes) => {
@@ -58,33 +58,33 @@ impl<'a> Content<'a> {
         Ok(data)
     }
 
-    /// How many bytes the elements take. Strings are empty, but for those of a file.
-    fn size(&self, wanted: Wanted<'_>) -> Result<usize> {
+    /// Returns the number of bytes of the elements. Strings are empty, except those of a file.
+    fn size(&self, wanted: SampleInput<'_>) -> Result<usize> {
         let WarmupInput { data_type, dims, .. } = wanted.input;
         let element = data_type.byte_size().unwrap_or(size_of::<u32>());
         let size = dims.element_count().and_then(|count| count.checked_mul(element));
         size.filter(|&size| size <= self.limit(wanted)).ok_or_else(|| self.too_large(wanted))
     }
 
-    /// Most bytes that the elements may take.
-    fn limit(&self, Wanted { warmup, .. }: Wanted<'_>) -> usize {
+    /// Returns the largest number of bytes of the elements.
+    fn limit(&self, SampleInput { warmup, .. }: SampleInput<'_>) -> usize {
         let of_batch = MAX_BYTES / usize::try_from(warmup.batch_size).unwrap_or(usize::MAX).max(1);
         self.left.min(of_batch)
     }
 
-    fn too_large(&self, Wanted { warmup, name, input }: Wanted<'_>) -> Error {
+    fn too_large(&self, SampleInput { warmup, name, input }: SampleInput<'_>) -> Error {
         error::too_large(warmup, self.model, name, &input.dims)
     }
 
-    /// All of the file.
-    fn strings(&self, wanted: Wanted<'_>, file: &str) -> Result<Buffer> {
+    /// Returns the whole file.
+    fn strings(&self, wanted: SampleInput<'_>, file: &str) -> Result<Buffer> {
         let part = Part::AllUpTo(self.limit(wanted));
         self.read(file, part)?.map_err(|_| self.too_large(wanted))
     }
 
-    /// The first bytes of the file.
-    fn elements(&self, wanted: Wanted<'_>, file: &str, size: usize) -> Result<Buffer> {
-        let Wanted { warmup, name, .. } = wanted;
+    /// Returns the first bytes of the file.
+    fn elements(&self, wanted: SampleInput<'_>, file: &str, size: usize) -> Result<Buffer> {
+        let SampleInput { warmup, name, .. } = wanted;
         let too_short = |got| error::short_file(warmup, name, file, (size, got));
         self.read(file, Part::First(size))?.map_err(too_short)
     }
@@ -96,7 +96,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// So many bytes of those that are 0, more of which are made where there are fewer.
+/// Returns `size` bytes of the shared zeros, of which more are made if necessary.
 fn zeros(known: &mut Buffer, size: usize) -> io::Result<Buffer> {
     if known.len() < size {
         *known = zeroed(size)?.freeze();
@@ -104,7 +104,7 @@ fn zeros(known: &mut Buffer, size: usize) -> io::Result<Buffer> {
     Ok(known.slice(0..size).unwrap_or_default())
 }
 
-/// Elements that no model stumbles over: numbers with a fraction are from 1 to 2, truth values are 0 or 1.
+/// Makes elements that suit every model: numbers with a fraction are from 1 to 2, truth values are 0 or 1.
 fn random(random: &mut Rng, size: usize, data_type: DataType) -> io::Result<Buffer> {
     let mut block = zeroed(size)?;
     let bytes = block.as_mut_slice();
@@ -125,7 +125,7 @@ fn random(random: &mut Rng, size: usize, data_type: DataType) -> io::Result<Buff
     Ok(block.freeze())
 }
 
-/// Of every element the bits of its fraction stay, the others become those of `one`.
+/// Keeps the bits of the fraction of every element and sets the others to those of `one`.
 fn keep_fraction<const N: usize>(bytes: &mut [u8], fraction: [u8; N], one: [u8; N]) {
     for element in bytes.as_chunks_mut::<N>().0 {
         for ((byte, fraction), one) in element.iter_mut().zip(fraction).zip(one) {

@@ -1,4 +1,4 @@
-//! What can be wrong with a warm-up sample. Texts are Triton's where it has one.
+//! Errors of warm-up samples. Texts are Triton's if it has one.
 
 use galatea_config::{Diagnostic, FieldPath, Warmup};
 use galatea_types::{Error, Shape};
@@ -42,7 +42,7 @@ pub(super) fn too_large(warmup: &Warmup, model: &str, input: &str, shape: &Shape
     about(Error::invalid_arg(text), warmup, field_of_input(warmup, input).field("dims"))
 }
 
-/// The same error, of this field of a sample.
+/// Returns the same error, for this field of a sample.
 pub(super) fn about(error: Error, warmup: &Warmup, field: FieldPath) -> Error {
     let found = Diagnostic::error(error.message()).about(field);
     found.with_advice(advice(&warmup.name)).into_unplaced_error(error.code())

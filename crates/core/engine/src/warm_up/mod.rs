@@ -14,10 +14,10 @@ use galatea_types::{Buffer, CorrelationId, InferRequest, Result, Tensor};
 use self::{content::Content, error::field_of};
 use crate::prepare;
 
-/// What the samples of one model may hold together, and what the batch of one may be joined to.
+/// The largest number of bytes of all samples of one model, and of the joined batch of one.
 const MAX_BYTES: usize = 1 << 30;
 
-/// What the instances of a model are warmed up with.
+/// Returns the samples that the instances of a model are warmed up with.
 ///
 /// # Errors
 /// For a sample that does not fit the model, and a file that cannot be read or is too short.
@@ -33,7 +33,7 @@ fn sample(
 ) -> Result<WarmupSample> {
     let (size, max) = (warmup.batch_size, config.max_batch_size());
     if config.has_batching() && size > max {
-        // Backends refuse such a batch in Triton, once for each of its requests.
+        // Triton's backends refuse such a batch, once for each of its requests.
         return Err(error::batch_size(warmup, config.name(), max));
     }
     let mut request = new_request(config);
@@ -73,7 +73,7 @@ fn new_request(config: &ModelConfig) -> InferRequest {
     }
 }
 
-/// Triton hands it to the backend, which does not look at it.
+/// Warns of an unknown input. Triton passes it to the backend, which ignores it.
 fn warn_of_unknown(input: &str, warmup: &Warmup, config: &ModelConfig) {
     let (model, sample) = (config.name(), &warmup.name);
     log::warn!(

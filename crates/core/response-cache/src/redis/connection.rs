@@ -19,20 +19,20 @@ use super::{
 /// Most addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 8;
 
-/// Why a command, or the connection, failed.
+/// The reason why a command, or the connection, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RedisError {
     /// No connection could be made.
     #[error("Failed to connect to Redis ({host}:{port}): {error}")]
     Connect {
-        /// Of the settings.
+        /// The host of the settings.
         host: String,
-        /// Of the settings.
+        /// The port of the settings.
         port: u16,
         /// The reason.
         error: io::Error,
     },
-    /// It ended, took too long, or spoke something else.
+    /// The connection ended, was too slow, or received something unexpected.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The server's own text.
@@ -40,10 +40,10 @@ pub enum RedisError {
     Refused(String),
 }
 
-/// One connection.
+/// A connection.
 pub struct Connection {
     stream: BufReader<Box<dyn Stream>>,
-    /// Of what is on the way.
+    /// The deadline of the current command.
     deadline: Arc<Mutex<Instant>>,
     time_out: Duration,
 }
@@ -58,7 +58,7 @@ impl Connection {
         let socket = connect(settings).map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
         let deadline = Arc::new(Mutex::new(Instant::now()));
-        let timed = Timed { socket, deadline: deadline.clone() };
+        let timed = DeadlineStream { socket, deadline: deadline.clone() };
         let stream: Box<dyn Stream> = match tls {
             None => Box::new(timed),
             Some(Tls { config, name }) => {
@@ -80,7 +80,7 @@ impl Connection {
         let (user, password) = (settings.user.as_bytes(), settings.password.as_bytes());
         match (user.is_empty(), password.is_empty()) {
             (_, true) => {}
-            // What servers before version 6 understand too.
+            // Servers before version 6 understand this form too.
             (true, false) => self.expect(&[b"AUTH", password])?,
             (false, false) => self.expect(&[b"AUTH", user, password])?,
         }
@@ -94,8 +94,8 @@ impl Connection {
         self.ask(parts, 1 << 10).map(|_| ())
     }
 
-    /// Sends a command and waits for its reply, for one time-out in all. After an error of [`RedisError::Io`] the connection
-    /// must not be used any more: a late reply would be taken for that to the next command.
+    /// Sends a command and waits for its reply, for one time-out in all. After [`RedisError::Io`] the connection must not be used
+    /// again: a late reply would be taken for the reply to the next command.
     pub fn ask(&mut self, parts: &[&[u8]], most: usize) -> Result<Reply, RedisError> {
         *self.deadline.lock_unpoisoned() = Instant::now() + self.time_out;
         self.stream.get_mut().write_all(&command(parts))?;
@@ -137,20 +137,20 @@ trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
-/// A socket whose reads and writes end at a deadline, however many they are and however little each of them brings.
-struct Timed {
+/// A socket whose reads and writes end at a deadline, regardless of their number and size.
+struct DeadlineStream {
     socket: TcpStream,
     deadline: Arc<Mutex<Instant>>,
 }
 
-impl Read for Timed {
+impl Read for DeadlineStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.socket.set_read_timeout(Some(left(*self.deadline.lock_unpoisoned())?))?;
         self.socket.read(buffer).map_err(without_block)
     }
 }
 
-impl Write for Timed {
+impl Write for DeadlineStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.set_write_timeout(Some(left(*self.deadline.lock_unpoisoned())?))?;
         self.socket.write(bytes).map_err(without_block)
@@ -161,7 +161,7 @@ impl Write for Timed {
     }
 }
 
-/// The system's word for a time-out of a socket.
+/// Translates the system's error for a time-out of a socket.
 fn without_block(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::WouldBlock { timed_out() } else { error }
 }

@@ -1,8 +1,8 @@
 //! The cache in a Redis server, which several servers may share.
 //!
-//! An answer lies under its key as one value. Look-ups and insertions are done by threads with a connection each (`worker`):
-//! which thread is decided by the key, so that a look-up comes after the insertion of the same key that was before it.
-//! A server that cannot be reached, or that is too slow, is a cache without entries.
+//! A response is one value under its key. Threads with a connection each (`worker`) do look-ups and insertions. The key selects
+//! the thread, so that a look-up comes after an earlier insertion of the same key. A server that cannot be reached, or is too
+//! slow, acts as a cache without entries.
 
 mod connection;
 mod protocol;
@@ -29,25 +29,25 @@ use self::{
     tls::Tls,
     worker::{MAX_VALUE, Server, Worker},
 };
-use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, ResponseCache, Then};
+use crate::{CacheKey, Entry, Insertion, LongWork, LookUp, OnLookUp, ResponseCache};
 
-/// Answers in a Redis server.
+/// Responses in a Redis server.
 pub struct RedisCache {
     server: Arc<Server>,
     workers: Vec<Worker>,
     long_work: LongWork,
 }
 
-/// Why there is no cache.
+/// The reason why the cache could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("Failed to initialize RedisCache: {0}")]
 pub struct OpenError(RedisError);
 
 impl RedisCache {
-    /// Connects. Blocks until that is done, or a time-out is over.
+    /// Connects. Blocks until it is connected or a time-out has passed.
     ///
     /// # Errors
-    /// [`OpenError`] when the server cannot be reached, or does not let us in.
+    /// [`OpenError`] when the server cannot be reached, or refuses the credentials.
     pub fn open(settings: RedisSettings) -> Result<Self, OpenError> {
         let tls = settings.tls.as_ref().map(|tls| Tls::open(tls, &settings.host)).transpose();
         let tls = tls.map_err(|error| OpenError(error.into()))?;
@@ -79,7 +79,7 @@ impl ResponseCache for RedisCache {
         }
     }
 
-    fn fetch(&self, key: CacheKey, then: Then) {
+    fn fetch(&self, key: CacheKey, then: OnLookUp) {
         match self.worker(&key) {
             Some(worker) => worker.fetch(key, then),
             None => then(None),

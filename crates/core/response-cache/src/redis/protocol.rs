@@ -1,28 +1,28 @@
-//! The little of Redis's protocol (RESP2) that a cache needs: commands of texts, and replies that are a text, an error, bytes or
+//! The part of Redis's protocol (RESP2) that a cache needs: commands of texts, and replies that are a text, an error, bytes or
 //! nothing.
 //!
-//! Written here because a reply must be bounded in size and in time as a whole: client libraries bound each read of the socket,
-//! and believe any length.
+//! It is written here because a reply must be bounded in size and in time as a whole. Client libraries bound each read of the
+//! socket, and trust any length.
 
 use std::io::{self, BufRead, Read};
 
-/// Longest line of a reply: what is longer is no text or error of a Redis server.
+/// Longest line of a reply, in bytes: a longer line is no text or error of a Redis server.
 const MAX_LINE: u64 = 64 << 10;
 
-/// What a server replied.
+/// A reply of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
     /// `OK` and the like.
     Text(String),
-    /// Why it did not do what it was told.
+    /// The reason why the server did not do the command.
     Error(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// There is nothing under that key.
+    /// The key has no value.
     Nothing,
 }
 
-/// A command, as it is sent.
+/// Returns the bytes of a command.
 pub fn command(parts: &[&[u8]]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", parts.len()).into_bytes();
     for part in parts {
@@ -36,7 +36,7 @@ pub fn command(parts: &[&[u8]]) -> Vec<u8> {
 /// Reads one reply of `most` bytes at most.
 ///
 /// # Errors
-/// `InvalidData` for anything else, after which nothing more can be read from there.
+/// `InvalidData` for anything else. Nothing more can then be read from the stream.
 pub fn read_reply(stream: &mut impl BufRead, most: usize) -> io::Result<Reply> {
     let line = read_line(stream)?;
     let (kind, rest) = line.split_at_checked(1).ok_or_else(odd)?;
@@ -66,7 +66,7 @@ fn read_line(stream: &mut impl BufRead) -> io::Result<String> {
     String::from_utf8(text.to_vec()).map_err(|_| odd())
 }
 
-/// Grows with what arrives, not with what is announced.
+/// Reads bytes. The memory grows with the received bytes, not with the announced length.
 fn read_bytes(stream: &mut impl BufRead, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let with_end = length as u64 + 2;

@@ -1,60 +1,59 @@
-//! How a Redis server is reached: the settings of `--cache-config=redis,...`.
+//! The settings of a connection to a Redis server: `--cache-config=redis,...`.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-/// Of waiting for a connection, and for what is on the way over it, unless they are given. Triton waits for ever there; the
-/// requests would, too.
+/// Default time-out for connecting, and for a command on a connection. Triton waits for ever there, and so would the requests.
 const TIME_OUT: Duration = Duration::from_secs(1);
 
-/// The longest that is taken.
+/// The longest time-out; a longer one is shortened to it.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How long a request waits for its turn, unless it is given.
+/// Default time that a request waits for its turn.
 const WAIT: Duration = Duration::from_millis(1000);
 
 /// Most connections.
 const MOST_CONNECTIONS: usize = 64;
 
-/// The variables that the name and the password of the user are taken from, where no setting gives them.
+/// The variables for the name and the password of the user, if no setting gives them.
 pub const USER_VARIABLE: &str = "TRITONCACHE_REDIS_USERNAME";
 /// See [`USER_VARIABLE`].
 pub const PASSWORD_VARIABLE: &str = "TRITONCACHE_REDIS_PASSWORD";
 
-/// How a Redis server is reached, and how long it may take.
+/// The settings of a connection to a Redis server, with its time limits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// Name or address.
+    /// The host's name or address.
     pub host: String,
-    /// 0 where none could be read.
+    /// The port; 0 when none could be read.
     pub port: u16,
-    /// Empty: the default user.
+    /// The user; empty for the default user.
     pub user: String,
-    /// Empty: there is none.
+    /// The password; empty for none.
     pub password: String,
     /// Number of the database.
     pub db: u32,
-    /// Of making a connection.
+    /// Longest time to connect.
     pub connect_timeout: Duration,
-    /// Of one command, from its first byte to the last one of the reply.
+    /// Longest time for a command, from its first byte to the last byte of the reply.
     pub socket_timeout: Duration,
     /// Connections, each with a thread.
     pub pool_size: usize,
-    /// How long a look-up waits for its turn before it is given up.
+    /// Longest time that a look-up waits for its turn before it is given up.
     pub wait_timeout: Duration,
-    /// How long the server keeps an answer; `None`: as long as it has room.
+    /// The time for which the server keeps a response; `None` to keep it as long as there is room.
     pub ttl: Option<Duration>,
-    /// `None`: in the clear.
+    /// The encryption; `None` for none.
     pub tls: Option<TlsSettings>,
 }
 
-/// How the connection is encrypted. Empty paths: not given.
+/// The encryption of the connection. An empty path is not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSettings {
     /// Our certificate (PEM), with its key.
     pub cert: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// Authorities of the server; where none are given, those of the system.
+    /// Authorities of the server; if none are given, those of the system.
     pub cacert: PathBuf,
     /// Folder of files with authorities.
     pub cacert_dir: PathBuf,
@@ -62,7 +61,7 @@ pub struct TlsSettings {
     pub sni: String,
 }
 
-/// What is wrong with the settings.
+/// A mistake in the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Triton's text.
@@ -72,20 +71,20 @@ pub enum SettingsError {
          --model-repository=/models ..."
     )]
     NoAddress,
-    /// A value that is none.
+    /// A value is invalid.
     #[error("Failed to initialize RedisCache: '{value}' is no value of '{key}': {expected}")]
     Value {
         /// The setting.
         key: &'static str,
-        /// What it was given.
+        /// The given value.
         value: String,
-        /// What it takes.
+        /// The expected values.
         expected: &'static str,
     },
 }
 
 impl RedisSettings {
-    /// Every setting there is.
+    /// All settings.
     pub const KEYS: [&str; 16] = [
         "host",
         "port",
@@ -105,10 +104,10 @@ impl RedisSettings {
         "sni",
     ];
 
-    /// `given`: the last one of a key counts. `variable`: of the process.
+    /// Reads the settings. In `given` the last value of a key counts; `variable` reads variables of the process.
     ///
     /// # Errors
-    /// [`SettingsError`], without host and port and for values that are none.
+    /// [`SettingsError`] without host and port, and for invalid values.
     pub fn parse(
         given: &[(String, String)],
         variable: impl Fn(&str) -> Option<String>,
@@ -121,7 +120,7 @@ impl RedisSettings {
         let or_variable = |key: &str, name| find(key).map(str::to_owned).or_else(|| variable(name));
         Ok(Self {
             host: host.to_owned(),
-            // As in Triton, whose connection to port 0 is refused then.
+            // As in Triton, whose connection to port 0 is then refused.
             port: port.parse().unwrap_or(0),
             user: or_variable("user", USER_VARIABLE).unwrap_or_default(),
             password: or_variable("password", PASSWORD_VARIABLE).unwrap_or_default(),
@@ -139,7 +138,7 @@ impl RedisSettings {
     }
 }
 
-/// Encrypted where it is asked for, and where any other setting of it is given.
+/// Reads the encryption. It is on when it is asked for, or when any of its settings is given.
 fn tls(
     enabled: Option<&str>,
     text: impl Fn(&str) -> String,
@@ -172,7 +171,7 @@ fn number<T: std::str::FromStr>(
     text.parse().map_err(|_| wrong())
 }
 
-/// In milliseconds. 0, which in Triton is no limit, is the usual one.
+/// Reads milliseconds. 0, which means no limit in Triton, is the default here.
 fn time_out(
     key: &'static str,
     text: Option<&str>,
@@ -184,7 +183,7 @@ fn time_out(
     }
 }
 
-/// Without the password.
+/// Leaves out the password.
 impl fmt::Debug for RedisSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, user, db, pool_size, .. } = self;

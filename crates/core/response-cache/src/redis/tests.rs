@@ -236,7 +236,7 @@ fn a_look_up_that_waited_too_long_for_its_turn_is_given_up() {
     let cache = server.cache(&[("wait_timeout", "1000")]);
     let long_ago = Instant::now().checked_sub(Duration::from_secs(2)).expect("the machine is up");
     let (found, wait) = mpsc::channel();
-    let then: Then = Box::new(move |entry| found.send(entry).expect("the test waits"));
+    let then: OnLookUp = Box::new(move |entry| found.send(entry).expect("the test waits"));
     cache.workers[0].fetch_since(long_ago, key(1), then);
     assert!(wait.recv_timeout(LONG).expect("called").is_none());
     assert_eq!(errors(&cache).0, 1);

@@ -14,10 +14,10 @@ use rustls::{
 
 use super::settings::TlsSettings;
 
-/// Longest file of certificates that is read.
+/// Largest file of certificates that is read, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// What every connection uses.
+/// The TLS configuration of every connection.
 #[derive(Clone, Debug)]
 pub struct Tls {
     pub config: Arc<ClientConfig>,
@@ -25,7 +25,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads the files.
+    /// Reads the files of the settings.
     pub fn open(settings: &TlsSettings, host: &str) -> io::Result<Self> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

@@ -1,7 +1,7 @@
 //! The threads that talk to the Redis server, each over a connection of its own.
 //!
-//! A thread without a connection answers everything with "nothing there" at once, and tries to connect again in growing pauses:
-//! no request waits for that.
+//! A thread without a connection answers every look-up with "nothing there" at once, and tries to connect again in growing
+//! pauses. No request waits for that.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -22,22 +22,22 @@ use super::{
     settings::RedisSettings,
     tls::Tls,
 };
-use crate::{CacheKey, Entry, Then, wire};
+use crate::{CacheKey, Entry, OnLookUp, wire};
 
-/// Most jobs that wait for one thread.
+/// Most jobs that wait for a thread.
 const MAX_WAITING: usize = 1024;
 
-/// Most bytes of answers that wait to be stored, of all threads.
+/// Most bytes of responses that wait to be stored, over all threads.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Largest answer that is stored and read.
+/// Largest response that is stored and read, in bytes.
 pub const MAX_VALUE: usize = 64 << 20;
 
 /// Pauses between attempts to connect again.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LAST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What all threads share.
+/// The state that all threads share.
 pub struct Server {
     pub settings: RedisSettings,
     pub tls: Option<Tls>,
@@ -72,30 +72,30 @@ impl Server {
 }
 
 enum Job {
-    Fetch { key: CacheKey, then: Then },
-    Store { key: CacheKey, value: Waiting },
+    Fetch { key: CacheKey, then: OnLookUp },
+    Store { key: CacheKey, value: WaitingBytes },
 }
 
-/// Bytes that wait to be stored, counted as long as they are there.
-struct Waiting {
+/// Bytes that wait to be stored. They count as long as this value exists.
+struct WaitingBytes {
     bytes: Vec<u8>,
     server: Arc<Server>,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingBytes {
     fn drop(&mut self) {
         self.server.waiting_bytes.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 
-struct Queued {
+struct QueuedJob {
     job: Job,
     at: Instant,
 }
 
-/// One thread, and the way to it.
+/// A thread, and the channel to it.
 pub struct Worker {
-    jobs: SyncSender<Queued>,
+    jobs: SyncSender<QueuedJob>,
     is_connected: Arc<AtomicBool>,
     server: Arc<Server>,
 }
@@ -112,23 +112,23 @@ impl Worker {
         Ok(Self { jobs, is_connected, server })
     }
 
-    /// Whether look-ups have a point.
+    /// Returns whether a look-up can find anything.
     pub fn is_connected(&self) -> bool {
         self.is_connected.load(Ordering::Relaxed)
     }
 
-    /// Asks the server; without a place in the queue there is nothing there.
-    pub fn fetch(&self, key: CacheKey, then: Then) {
+    /// Asks the server. A full queue finds nothing.
+    pub fn fetch(&self, key: CacheKey, then: OnLookUp) {
         self.fetch_since(Instant::now(), key, then);
     }
 
-    /// For a request that has waited since `at`.
-    pub fn fetch_since(&self, at: Instant, key: CacheKey, then: Then) {
-        self.send(Queued { job: Job::Fetch { key, then }, at });
+    /// Asks the server for a request that has waited since `at`.
+    pub fn fetch_since(&self, at: Instant, key: CacheKey, then: OnLookUp) {
+        self.send(QueuedJob { job: Job::Fetch { key, then }, at });
     }
 
-    /// False without a place in the queue: the job is given up.
-    fn send(&self, queued: Queued) -> bool {
+    /// Queues a job. Returns false when the queue is full: the job is given up.
+    fn send(&self, queued: QueuedJob) -> bool {
         match self.jobs.try_send(queued) {
             Ok(()) => true,
             Err(TrySendError::Full(queued) | TrySendError::Disconnected(queued)) => {
@@ -138,7 +138,7 @@ impl Worker {
         }
     }
 
-    /// Stores an answer; false without a place in the queue.
+    /// Stores a response. Returns false when the queue is full.
     pub fn store(&self, key: CacheKey, entry: &Entry) -> bool {
         let server = self.server.clone();
         let size = entry.byte_size();
@@ -149,24 +149,24 @@ impl Worker {
         }
         let bytes = wire::encode(entry);
         server.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        let value = Waiting { bytes, server };
-        self.send(Queued { job: Job::Store { key, value }, at: Instant::now() })
+        let value = WaitingBytes { bytes, server };
+        self.send(QueuedJob { job: Job::Store { key, value }, at: Instant::now() })
     }
 }
 
-/// What goes on from here is the whole way of a request: its panic must not end the thread.
-fn call(then: Then, found: Option<Entry>) {
+/// Calls `then`, which includes all later work of the request: its panic must not end the thread.
+fn call(then: OnLookUp, found: Option<Entry>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| then(found)));
     if outcome.is_err() {
         log::error!("a request panicked after its look-up in the response cache");
     }
 }
 
-/// What runs on the thread.
+/// The state of a thread.
 struct Body {
     server: Arc<Server>,
     is_connected: Arc<AtomicBool>,
-    queued: Receiver<Queued>,
+    queued: Receiver<QueuedJob>,
 }
 
 impl Body {
@@ -181,11 +181,11 @@ impl Body {
         }
     }
 
-    /// Works until the connection fails; `None`: nobody sends any more.
+    /// Works until the connection fails. `None` when there are no senders any more.
     #[expect(clippy::disallowed_methods, reason = "a client waits for that long, in real time")]
     fn serve(&self, connection: &mut Connection) -> Option<RedisError> {
         loop {
-            let Queued { job, at } = self.queued.recv().ok()?;
+            let QueuedJob { job, at } = self.queued.recv().ok()?;
             if at.elapsed() > self.server.settings.wait_timeout {
                 self.server.give_up(job);
                 continue;
@@ -196,7 +196,7 @@ impl Body {
         }
     }
 
-    /// `None`: nobody sends any more.
+    /// Connects again. `None` when there are no senders any more.
     fn connect_again(&self) -> Option<Connection> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -228,7 +228,7 @@ impl Body {
 }
 
 impl Server {
-    /// Counts a job that is not done, and goes on without what it would have found.
+    /// Counts a job that is not done. A look-up then finds nothing.
     fn give_up(&self, job: Job) {
         match job {
             Job::Fetch { then, .. } => {
@@ -239,7 +239,7 @@ impl Server {
         }
     }
 
-    /// Does a job. An error: the connection is of no use any more, and the job was given up.
+    /// Does a job. After an error the connection cannot be used, and the job was given up.
     fn work(&self, connection: &mut Connection, job: Job) -> Result<(), RedisError> {
         match job {
             Job::Fetch { key, then } => {
@@ -291,7 +291,7 @@ impl Server {
         })
     }
 
-    /// A refused command leaves the connection as it is, unless it was refused because of who we are.
+    /// Decides whether the connection can still be used: a refused command leaves it usable, unless authentication is missing.
     fn survives(&self, what: &str, error: RedisError) -> Result<(), RedisError> {
         match error {
             RedisError::Refused(text) if !text.starts_with("NOAUTH") => {
@@ -303,7 +303,7 @@ impl Server {
     }
 }
 
-/// Of an answer in the server.
+/// Returns the name of a response in the server.
 fn name(key: &CacheKey) -> String {
     format!("galatea:response:{key}")
 }

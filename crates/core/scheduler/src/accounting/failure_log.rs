@@ -1,17 +1,17 @@
-//! The one log line of a request that failed for a reason that is not the client's.
+//! Writes one log line for each request that failed because of the server or the model.
 
 use std::sync::Arc;
 
 use galatea_telemetry::LineLimit;
 use galatea_types::{Code, Error, TraceContext};
 
-/// Most bytes of a request id in a line: clients choose it, as long as a request may be.
+/// The largest number of bytes of a request id in a log line. Clients choose ids, which may be as long as a request.
 const MAX_ID: usize = 128;
-/// Most bytes of the message and its causes: more than a Python traceback has, which is cut at 16 KiB.
+/// The largest number of bytes of the message and its causes. A Python traceback, which is cut at 16 KiB, fits.
 const MAX_TEXT: usize = 32 << 10;
 
 /// Logs failures of one model version. The number of lines is limited, so that a model that fails under load cannot
-/// flood the log; how many were suppressed is told.
+/// flood the log. The log says how many lines were suppressed.
 pub(super) struct FailureLog {
     model: Arc<str>,
     version: i64,
@@ -45,7 +45,7 @@ impl FailureLog {
     }
 }
 
-/// The message that the client reads, and every cause behind it.
+/// Returns the message that the client reads, followed by its causes.
 fn line(model: &str, version: i64, (request_id, trace): (&str, &str), error: &Error) -> String {
     let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
     let code = error.code().as_str();
@@ -57,7 +57,7 @@ fn line(model: &str, version: i64, (request_id, trace): (&str, &str), error: &Er
     )
 }
 
-/// The first `limit` bytes of a text at most, in whole characters, and what marks that there was more.
+/// Returns at most the first `limit` bytes of a text, in whole characters, and "..." if the text is longer.
 fn shorten(text: &str, limit: usize) -> (&str, &'static str) {
     let end = text.floor_char_boundary(limit);
     (&text[..end], if end < text.len() { "..." } else { "" })

@@ -1,5 +1,5 @@
-//! The one place where requests are counted: what is queued, executed, streamed, refused and failed, and what an
-//! ensemble did as a whole. It is also where a failed request is logged, once.
+//! Counts requests: queued, executed, streamed, refused and failed ones, and those of ensembles as a whole.
+//! Nothing else counts requests. A failed request is logged here, once.
 
 mod failure_log;
 mod request_accounting;

@@ -1,4 +1,4 @@
-//! Counting the requests of one model version.
+//! Counts the requests of one model version.
 
 use std::{
     sync::{
@@ -17,36 +17,36 @@ use galatea_types::{Clock, Code, Error, RequestContext, StepTimes, Timeline};
 use super::failure_log::FailureLog;
 use crate::request_failure::RequestFailure;
 
-/// Counts the requests of one model version. A failed request counts as a failure and as no inference; an execution counts
-/// once, whatever became of its requests.
+/// Counts the requests of one model version. A failed request counts as a failure and not as an inference. An execution
+/// counts once, whatever the results of its requests are.
 pub(crate) struct RequestAccounting {
     pub statistics: Arc<ModelStatistics>,
     failure_log: Option<FailureLog>,
 }
 
 impl RequestAccounting {
-    /// For a model with instances.
+    /// Returns the accounting of a model with instances.
     pub fn new(model: Arc<str>, version: i64, statistics: Arc<ModelStatistics>) -> Self {
         Self { statistics, failure_log: Some(FailureLog::new(model, version)) }
     }
 
-    /// Beside the scheduler that executes: of an ensemble, which only passes on how its steps failed, and of the response cache.
-    /// What failed was logged there.
+    /// Returns an accounting that logs no failures, because the scheduler that executes the requests has logged them.
+    /// Ensembles and the response cache use it.
     pub fn beside_executor(statistics: Arc<ModelStatistics>) -> Self {
         Self { statistics, failure_log: None }
     }
 
-    /// The same figures, for requests whose failures are logged elsewhere.
+    /// Returns an accounting that counts in the same statistics and logs no failures.
     pub fn unlogged(&self) -> Self {
         Self { statistics: self.statistics.clone(), failure_log: None }
     }
 
-    /// Returns the clock that tells all times of the model.
+    /// Returns the clock that all times of the model are read from.
     pub fn clock(&self) -> &Clock {
         self.statistics.clock()
     }
 
-    /// The first response to a request is about to leave.
+    /// Records the time until the first response to a request. The response is sent afterwards.
     pub fn responds_first(&self, context: &RequestContext) {
         if self.statistics.has_first_response() {
             let after = self.clock().since(context.timeline.received);
@@ -54,7 +54,7 @@ impl RequestAccounting {
         }
     }
 
-    /// A request failed now, or was not accepted. `id`: the client's.
+    /// Records a request that failed now or was not accepted. `id` is the client's request id.
     pub fn failed(
         &self,
         id: &str,
@@ -68,18 +68,18 @@ impl RequestAccounting {
         context.finish(end);
     }
 
-    /// Counts an executed batch, and returns when its execution ended. `once` is shared with the requests of the batch that
-    /// are answered later; `unanswered` is the error of requests that got no response.
+    /// Counts an executed batch and returns the time at which its execution ended. `once` is shared with the requests of the
+    /// batch that are answered later. `unanswered` is the error of requests that got no response.
     pub fn executed(
         &self,
         batch: &mut Batch,
-        once: Option<&CountOnce>,
+        once: Option<&RequestCount>,
         unanswered: impl Fn() -> Error,
     ) -> Instant {
         let end = self.clock().now();
         batch.end_at(end);
         let taken = batch.taken();
-        // Each execution of a request is an inference, whether it is the last one or not.
+        // Each execution of a request is an inference, also when the request is executed again.
         let again = batch.items_executed_again();
         let inferred = again + if taken.has_failed { 0 } else { taken.items };
         let mut items = Items { inferred, executed: taken.items + again };
@@ -109,17 +109,17 @@ impl RequestAccounting {
         if items.executed > 0 {
             self.record_execution(batch, once, items);
         }
-        // Not before all is counted: a trace is foreign code.
+        // Contexts finish last: a trace is foreign code, and all counts must be written before it runs.
         batch.pending_mut().for_each(|pending| pending.context.finish(end));
         end
     }
 
-    /// Counts a request that was answered after its execution had returned. `items`: of the whole execution.
-    pub fn request_ended(&self, request: RequestEnd<'_>, once: &CountOnce, items: Items) {
+    /// Counts a request that was answered after `execute` had returned. `items` are those of the whole execution.
+    pub fn request_ended(&self, request: RequestEnd<'_>, once: &RequestCount, items: Items) {
         let RequestEnd { request_id, context, failure, .. } = request;
         let end = self.clock().now();
         context.timeline.end = Some(end);
-        // Of one that failed first it is not known yet whether all of its execution did: that counts when it returns.
+        // If a failed request ends first, the result of the others is not known yet: the execution counts when it returns.
         if failure.is_none() && once.is_first() {
             self.statistics.record_execution(&batch_record(&context.timeline, items), []);
         }
@@ -130,8 +130,8 @@ impl RequestAccounting {
         context.finish(end);
     }
 
-    /// Counts a request of an ensemble: one execution, however many steps it took. Its compute times are the sums
-    /// of theirs, and it has no queue of its own.
+    /// Counts a request of an ensemble as one execution, whatever its number of steps. Its compute times are the sums
+    /// of the steps' times, and it has no queue of its own.
     pub fn ensemble_succeeded(
         &self,
         batch_size: u32,
@@ -159,7 +159,7 @@ impl RequestAccounting {
         context.finish(end);
     }
 
-    /// A request is about to be answered with what an equal one was answered with. `waited`: for the execution of that one.
+    /// Counts a request that the response cache answers. `waited` is the time it waited for an equal request's execution.
     pub fn cache_hit(&self, context: &mut RequestContext, waited: Duration, look_up: Duration) {
         let end = self.clock().now();
         context.timeline.end = Some(end);
@@ -181,7 +181,7 @@ impl RequestAccounting {
         }
     }
 
-    fn record_execution(&self, batch: &Batch, once: Option<&CountOnce>, items: Items) {
+    fn record_execution(&self, batch: &Batch, once: Option<&RequestCount>, items: Items) {
         let has_succeeded = |(pending, outcome): &(&PendingRequest, &Outcome)| {
             matches!(outcome, Outcome::Answered(Ok(_))) && !pending.is_filler
         };
@@ -197,28 +197,28 @@ impl RequestAccounting {
     }
 }
 
-/// Whether it was counted.
+/// A flag that makes sure that an execution is counted once.
 #[derive(Default)]
-pub(crate) struct CountOnce(AtomicBool);
+pub(crate) struct RequestCount(AtomicBool);
 
-impl CountOnce {
-    /// True for one caller, who must count.
+impl RequestCount {
+    /// Returns true for the first caller only, which must count the execution.
     pub fn is_first(&self) -> bool {
         !self.0.swap(true, Ordering::Relaxed)
     }
 }
 
-/// Items of one execution.
+/// The numbers of items of one execution.
 #[derive(Clone, Copy)]
 pub(crate) struct Items {
-    /// Of requests that succeeded or are answered later.
+    /// Items of requests that succeeded or are answered later.
     pub inferred: u64,
-    /// Of all its rows.
+    /// Items of all rows of the execution.
     pub executed: u64,
 }
 
 impl Items {
-    /// Of a batch whose execution begins.
+    /// Counts the items of a batch whose execution begins.
     pub fn of(batch: &Batch) -> Self {
         let mut items = Self { inferred: 0, executed: 0 };
         for PendingRequest { request, is_filler, .. } in batch.pending() {
@@ -237,7 +237,7 @@ fn reason_for(code: Code) -> FailureReason {
     }
 }
 
-/// What is recorded of a request that succeeded. A step adds its compute times to those of the ensemble's request.
+/// Returns the record of a successful request. A step of an ensemble adds its compute times to the ensemble's request.
 fn request_record(context: &RequestContext) -> RequestRecord {
     let timeline = &context.timeline;
     let record = RequestRecord {
@@ -253,7 +253,7 @@ fn request_record(context: &RequestContext) -> RequestRecord {
     record
 }
 
-/// What is recorded of an execution.
+/// Returns the record of an execution.
 fn batch_record(timeline: &Timeline, items: Items) -> BatchRecord {
     BatchRecord {
         batch_size: items.executed,

@@ -1,4 +1,4 @@
-//! Counting requests whose responses come after `execute` has returned, and the states that they leave.
+//! Counts requests that are answered after `execute` has returned, and reports the states that they leave.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use galatea_backend::{Batch, RequestEnd, RequestObserver, SequenceStates};
 use galatea_telemetry::ResponseRecord;
 use galatea_types::RequestContext;
 
-use super::request_accounting::{CountOnce, Items, RequestAccounting};
+use super::request_accounting::{Items, RequestAccounting, RequestCount};
 use crate::{
     open_streams::{OpenStream, OpenStreams},
     request_queue::RequestQueue,
@@ -15,30 +15,30 @@ use crate::{
 
 /// The requests of one execution that are answered after `execute` has returned.
 ///
-/// The execution counts once for all its requests, as soon as `execute` returns or the first of them ends: a client
+/// The execution counts once for all its requests, as soon as `execute` returns or the first of them ends. So a client
 /// that has its last response finds it counted.
 pub(crate) struct StreamAccounting {
-    /// Where its requests came from; `None`: they warm the instance up.
+    /// The queue and instance of the requests; `None` for requests of a warm-up.
     origin: Option<StreamOrigin>,
     accounting: Arc<RequestAccounting>,
     items: Items,
-    /// Whether the execution was counted.
-    pub once: CountOnce,
-    /// The instance is needed until all of them have ended.
+    /// Makes sure that the execution is counted once.
+    pub once: RequestCount,
+    /// Keeps the instance alive until all of these requests have ended.
     _open: OpenStream,
 }
 
-/// Where the requests of an execution came from.
+/// The queue and instance that the requests of an execution came from.
 pub(crate) struct StreamOrigin {
     pub queue: Arc<RequestQueue>,
-    /// Number of the instance that has taken them.
+    /// Number of the instance that executes the requests.
     pub instance: usize,
-    /// The step of each row whose sequence waits for the states that it leaves.
+    /// For each row, the step whose sequence waits for the states that the request leaves.
     pub steps: Vec<Option<SlotTicket>>,
 }
 
 impl StreamAccounting {
-    /// For the requests that leave this batch, whose execution begins.
+    /// Observes the requests of a batch that are answered later. The execution of the batch begins now.
     pub fn observe(
         batch: &mut Batch,
         origin: Option<StreamOrigin>,
@@ -46,7 +46,7 @@ impl StreamAccounting {
         streams: &Arc<OpenStreams>,
     ) -> Arc<Self> {
         let (items, open) = (Items::of(batch), streams.open(batch.execution().received));
-        let once = CountOnce::default();
+        let once = RequestCount::default();
         let streams = Arc::new(Self { origin, accounting, items, once, _open: open });
         batch.observe(streams.clone());
         streams

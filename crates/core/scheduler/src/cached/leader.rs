@@ -1,4 +1,4 @@
-//! A request that is executed, on its way to its answer and to those that wait for it.
+//! A request that is executed: its response goes to its client, to the cache and to equal requests that wait.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,14 +7,14 @@ use galatea_types::{InferResponse, Refused, Responder, Response, ResponseSink, R
 
 use super::{
     Request, Shared,
-    flights::{Flight, Waiting},
+    flights::{SharedExecution, WaitingRequest},
 };
 use crate::sync::{LockExt, Mutex};
 
 /// A request that the cache could not answer.
 ///
-/// Whatever becomes of it, those that wait for it go on: dropped, it lets each of them be executed by itself.
-pub(super) struct Leader {
+/// If it is dropped without an answer, each request that waits for it is executed by itself.
+pub(super) struct LeadingRequest {
     shared: Arc<Shared>,
     key: CacheKey,
     state: Mutex<State>,
@@ -22,17 +22,17 @@ pub(super) struct Leader {
 
 #[derive(Default)]
 struct State {
-    /// Present until the last answer.
-    flight: Option<Flight>,
+    /// Present until the last response.
+    flight: Option<SharedExecution>,
     responder: Option<Responder>,
     look_up: Duration,
-    /// The answer, for those that wait.
+    /// The answer for the requests that wait.
     entry: Option<Entry>,
 }
 
-impl Leader {
-    /// Without a flight nobody waits for it.
-    pub fn new(shared: Arc<Shared>, key: CacheKey, flight: Option<Flight>) -> Arc<Self> {
+impl LeadingRequest {
+    /// Creates the leading request. Without a `flight` no other request waits for it.
+    pub fn new(shared: Arc<Shared>, key: CacheKey, flight: Option<SharedExecution>) -> Arc<Self> {
         let state = State { flight, ..State::default() };
         Arc::new(Self { shared, key, state: Mutex::new(state) })
     }
@@ -41,7 +41,7 @@ impl Leader {
         self.state.lock_unpoisoned().flight.is_some()
     }
 
-    /// The cache has the answer after all.
+    /// Answers the request with an entry that the cache has after all.
     pub fn found(&self, request: Request, entry: &Entry) {
         let waiting = self.land();
         self.shared.answer(request, entry, Duration::ZERO);
@@ -91,7 +91,7 @@ impl Leader {
         self.go_on(waiting, entry.as_ref());
     }
 
-    /// Stores an answer and counts the miss. An answer that another request has stored meanwhile does not count, as in Triton.
+    /// Stores an answer and counts the miss. As in Triton, an answer that another request stored meanwhile does not count.
     fn keep(&self, response: &InferResponse) {
         let clock = self.shared.accounting.clock();
         let started = clock.now();
@@ -108,7 +108,8 @@ impl Leader {
         self.state.lock_unpoisoned().entry = entry;
     }
 
-    /// Nothing where an output is not in host memory. What is too large is not copied for nobody.
+    /// Inserts the answer, unless an output is not in host memory. An answer that is too large for the cache is copied only if
+    /// a request waits for it.
     fn insert(&self, response: &InferResponse) -> (Option<Insertion>, Option<Entry>) {
         let (size, limit) = (Entry::size_of(response), self.shared.spec.cache.largest_entry());
         if size > limit {
@@ -131,17 +132,17 @@ impl Leader {
     }
 
     fn is_awaited(&self) -> bool {
-        self.state.lock_unpoisoned().flight.as_ref().is_some_and(Flight::is_awaited)
+        self.state.lock_unpoisoned().flight.as_ref().is_some_and(SharedExecution::is_awaited)
     }
 
-    fn land(&self) -> Vec<Waiting> {
+    fn land(&self) -> Vec<WaitingRequest> {
         let flight = self.state.lock_unpoisoned().flight.take();
-        flight.map(Flight::land).unwrap_or_default()
+        flight.map(SharedExecution::land).unwrap_or_default()
     }
 
-    /// Those that waited get the answer. Where there is none each is executed by itself: what failed may have been the fault of
-    /// the first request's client, which is no reason for others.
-    fn go_on(&self, waiting: Vec<Waiting>, entry: Option<&Entry>) {
+    /// Answers the requests that waited. Without an answer each is executed by itself: the first request may have failed
+    /// because of its own client, which says nothing about the others.
+    fn go_on(&self, waiting: Vec<WaitingRequest>, entry: Option<&Entry>) {
         for waiting in waiting {
             let waited = waiting.waited(self.shared.accounting.clock().now());
             match entry {
@@ -154,25 +155,25 @@ impl Leader {
         }
     }
 
-    /// Whether nobody wants the answer.
+    /// Returns true if no client waits for the answer any more.
     fn is_closed(&self) -> bool {
-        // Never waits: it is called with queues locked.
+        // `try_lock`, because this is called while queues are locked and must not wait.
         self.state.try_lock().is_ok_and(|state| {
             let has_left = state.responder.as_ref().is_some_and(Responder::is_closed);
-            has_left && !state.flight.as_ref().is_some_and(Flight::is_awaited)
+            has_left && !state.flight.as_ref().is_some_and(SharedExecution::is_awaited)
         })
     }
 }
 
-impl Drop for Leader {
+impl Drop for LeadingRequest {
     fn drop(&mut self) {
         let waiting = self.land();
         self.go_on(waiting, None);
     }
 }
 
-/// Takes the answer.
-struct Answers(Arc<Leader>);
+/// Receives the response to the leading request.
+struct Answers(Arc<LeadingRequest>);
 
 impl ResponseSink for Answers {
     fn respond(&mut self, response: Response) {

@@ -1,8 +1,8 @@
-//! Answers from the response cache: a scheduler before the one that executes.
+//! Answers requests from the response cache: a scheduler in front of the one that executes.
 //!
-//! A request is looked up on the thread that submits it. A hit is answered at once. A miss goes on to the other scheduler, and
-//! its answer is stored before it leaves. Where a look-up takes a while, the request goes on from a thread of the cache.
-//! Equal requests that come while one of them is executed wait for its answer (`flights`).
+//! The thread that submits a request looks it up. A hit is answered at once. A miss is passed to the other scheduler, and
+//! its answer is stored before it is sent. Slow look-ups run on a thread of the cache, which passes the request on.
+//! Equal requests that arrive while one of them is executed wait for its answer (`flights`).
 
 mod flights;
 mod leader;
@@ -20,33 +20,33 @@ use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
 use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
-    flights::{Flights, Waiting},
-    leader::Leader,
+    flights::{EqualRequests, WaitingRequest},
+    leader::LeadingRequest,
 };
 use crate::{
     Scheduler, accounting::RequestAccounting, completion::CompletionQueue, in_flight::InFlight,
     request_failure::RequestFailure,
 };
 
-/// What a cached model is made of.
+/// The model, cache and scheduler of a [`CachedScheduler`].
 pub struct CachedSpec {
-    /// Of the model; one response to each request, and none that depends on earlier ones.
+    /// The configuration of the model. It sends one response to each request, which depends on no earlier request.
     pub config: Arc<ModelConfig>,
-    /// Of the model.
+    /// The version of the model.
     pub version: i64,
-    /// What tells the model's answers from those of others, and from its own when it was another.
+    /// Separates the answers of this model from those of other models and of its own earlier loads.
     pub scope: Scope,
-    /// Where answers are kept.
+    /// The cache that stores the answers.
     pub cache: Arc<dyn ResponseCache>,
-    /// Where requests are counted.
+    /// The statistics in which requests are counted.
     pub statistics: Arc<ModelStatistics>,
-    /// Whether equal requests that come at the same time are executed once.
+    /// If true, equal requests that arrive at the same time are executed once.
     pub joins_equal: bool,
-    /// What executes requests.
+    /// The scheduler that executes requests.
     pub inner: Arc<dyn Scheduler>,
 }
 
-/// Bytes of inputs from which on making the key takes so long that the thread of a connection should not do it.
+/// With more bytes of inputs than this, making the key takes too long for a connection's thread.
 const LONG: usize = 1 << 20;
 
 /// Looks requests up before another scheduler gets them.
@@ -55,27 +55,27 @@ pub struct CachedScheduler(Arc<Shared>);
 struct Shared {
     spec: CachedSpec,
     accounting: RequestAccounting,
-    flights: Option<Flights>,
-    /// Present when responses leave in the order of arrival.
+    flights: Option<EqualRequests>,
+    /// Present if responses are sent in the order of arrival.
     order: Option<Arc<CompletionQueue>>,
-    /// Look-ups that are not over.
+    /// Look-ups in progress.
     look_ups: InFlight,
     refusals: LineLimit,
 }
 
-/// A request on its way.
+/// A request that is looked up or waits for an answer.
 struct Request {
     request: PreparedRequest,
     context: RequestContext,
     responder: Responder,
-    /// When it came.
+    /// When the request arrived.
     started: Instant,
-    /// How long it was looked up.
+    /// The time that the look-up took.
     look_up: Duration,
 }
 
 impl CachedScheduler {
-    /// In front of a scheduler.
+    /// Creates a cache in front of `spec.inner`.
     pub fn new(spec: CachedSpec) -> Self {
         let model = spec.config.name().clone();
         let refusals = LineLimit::new(move |count| {
@@ -85,7 +85,7 @@ impl CachedScheduler {
         });
         Self(Arc::new(Shared {
             accounting: RequestAccounting::beside_executor(spec.statistics.clone()),
-            flights: spec.joins_equal.then(Flights::default),
+            flights: spec.joins_equal.then(EqualRequests::default),
             order: crate::queue_scheduler::preserves_ordering(&spec.config).then(Arc::default),
             look_ups: InFlight::new(spec.statistics.clock().clone()),
             refusals,
@@ -108,7 +108,7 @@ impl Scheduler for CachedScheduler {
         };
         let responder = order.clone().admit_next(responder);
         let request = Request { request, context, responder, started, look_up };
-        // A refusal has its turn as well.
+        // A refusal keeps its place in the order of responses as well.
         shared.submit(request).or_else(|refused| {
             refused.answer();
             Ok(())
@@ -116,19 +116,20 @@ impl Scheduler for CachedScheduler {
     }
 
     fn in_flight(&self) -> usize {
-        let waiting = self.0.flights.as_ref().map_or(0, Flights::waiting);
+        let waiting = self.0.flights.as_ref().map_or(0, EqualRequests::waiting);
         self.0.spec.inner.in_flight() + waiting + self.0.look_ups.count()
     }
 
     fn release_abandoned(&self) -> usize {
-        let abandoned = self.0.flights.as_ref().map(Flights::take_abandoned).unwrap_or_default();
+        let abandoned =
+            self.0.flights.as_ref().map(EqualRequests::take_abandoned).unwrap_or_default();
         let count = abandoned.len();
         abandoned.into_iter().for_each(|waiting| self.0.abandon(waiting));
         count + self.0.spec.inner.release_abandoned()
     }
 
     fn wait_until_idle(&self, deadline: Instant) -> bool {
-        // What waits for an equal request ends with it, or goes to the other scheduler before that one is idle.
+        // A request that waits for an equal one ends with it, or is passed to the other scheduler before that one is idle.
         loop {
             if !self.0.look_ups.wait_until_idle(deadline)
                 || !self.0.spec.inner.wait_until_idle(deadline)
@@ -169,7 +170,7 @@ impl Shared {
         }
     }
 
-    /// Looks a long request up on the thread for such, as long as that has not too much to do.
+    /// Looks a long request up on the thread for long requests, unless that thread has too much to do.
     fn look_up_elsewhere(self: &Arc<Self>, request: Request) -> Result<(), Refused> {
         if !self.look_ups.enter() {
             return Err(self.refuse(request));
@@ -182,7 +183,7 @@ impl Shared {
 
     fn look_up(self: &Arc<Self>, mut request: Request) -> Result<(), Refused> {
         let Some(key) = CacheKey::of(&self.spec.scope, &request.request) else {
-            // An input lies where no key can be made of it.
+            // No key can be made: an input is in memory that the cache cannot read.
             let Request { request, context, responder, .. } = request;
             return self.spec.inner.submit(request, context, responder);
         };
@@ -200,7 +201,7 @@ impl Shared {
 
     fn miss(self: &Arc<Self>, key: CacheKey, request: Request) -> Result<(), Refused> {
         let Some((leader, request)) = self.lead(key, request) else { return Ok(()) };
-        // The one that led before may have stored its answer after the look-up.
+        // The previous execution of an equal request may have stored its answer after the look-up.
         if leader.has_flight()
             && let Some(entry) = self.spec.cache.look_again(&key)
         {
@@ -230,8 +231,12 @@ impl Shared {
         Ok(())
     }
 
-    /// The request with the one whose answer equal ones will get; `None` where it waits for another.
-    fn lead(self: &Arc<Self>, key: CacheKey, request: Request) -> Option<(Arc<Leader>, Request)> {
+    /// Returns the request with its leader, or `None` if it waits for an equal one.
+    fn lead(
+        self: &Arc<Self>,
+        key: CacheKey,
+        request: Request,
+    ) -> Option<(Arc<LeadingRequest>, Request)> {
         let has_limit = request.request.timeout.is_some_and(|timeout| !timeout.is_zero());
         let (flight, request) = match &self.flights {
             Some(flights) if !has_limit => {
@@ -243,7 +248,7 @@ impl Shared {
             }
             _ => (None, request),
         };
-        Some((Leader::new(self.clone(), key, flight), request))
+        Some((LeadingRequest::new(self.clone(), key, flight), request))
     }
 
     /// Counts a hit and answers it.
@@ -254,7 +259,7 @@ impl Shared {
         responder.finish(Ok(entry.response(model, self.spec.version, id)));
     }
 
-    /// Whether what came from elsewhere can be an answer of this model to this request.
+    /// Returns true if an entry of the cache can be an answer of this model to this request.
     fn fits(&self, entry: &Entry, request: &PreparedRequest) -> bool {
         let outputs = self.spec.config.outputs();
         let is_known = |name: &str, data_type| {
@@ -270,8 +275,8 @@ impl Shared {
         fits
     }
 
-    /// Counts and answers a request that nobody waits for.
-    fn abandon(&self, waiting: Waiting) {
+    /// Counts and answers a request whose client has gone.
+    fn abandon(&self, waiting: WaitingRequest) {
         let Request { request, mut context, responder, .. } = waiting.request;
         let error = RequestFailure::Abandoned.into();
         self.accounting.failed(&request.id, &mut context, FailureReason::Canceled, &error);
@@ -285,7 +290,7 @@ impl Shared {
         Refused::new(error, responder)
     }
 
-    /// The other scheduler takes requests until the last look-up is over.
+    /// Closes the other scheduler after the last look-up: until then it must take requests.
     fn close_if_looked_up(&self) {
         if self.look_ups.is_closed_and_idle() {
             self.spec.inner.close();
@@ -293,7 +298,7 @@ impl Shared {
     }
 }
 
-/// Counts as a request in flight until it is dropped.
+/// A look-up in progress; it counts as a request in flight until it is dropped.
 struct LookUpUnderWay(Arc<Shared>);
 
 impl Drop for LookUpUnderWay {

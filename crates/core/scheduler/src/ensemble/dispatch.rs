@@ -1,8 +1,7 @@
-//! Steps on their way to their models, one list per thread.
+//! Submits steps to their models, with one list of submissions per thread.
 //!
-//! A model may respond while a request is being submitted to it. Its response then only adds to the list, and
-//! the submitting thread works through it: however long a chain of immediate responses is, the stack does not grow, and
-//! no lock is held.
+//! A model may respond while a request is being submitted to it. Its response then only adds to the list, and the
+//! submitting thread works through it. So a long chain of immediate responses does not grow the stack, and no lock is held.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,7 +14,7 @@ use galatea_types::{InferRequest, RequestContext, Responder};
 
 use super::limiter::Limiter;
 
-/// Where the requests of a step go.
+/// The model that executes a step, and the limit on its requests.
 #[derive(Clone)]
 pub(super) struct StepTarget {
     pub model: Arc<dyn InferTarget>,
@@ -28,12 +27,12 @@ pub(super) struct Submission {
     pub request: InferRequest,
     pub context: RequestContext,
     pub responder: Responder,
-    /// It has its place at the step's limiter.
+    /// True if it has a place at the step's limiter.
     pub is_admitted: bool,
 }
 
 impl Submission {
-    /// Sends the request, or keeps it until another one of the step ends. A refusal is a response like any other.
+    /// Sends the request, or keeps it until another request of the step ends. A refusal is handled like a response.
     fn submit(self) {
         let limiter = if self.is_admitted { None } else { self.target.limiter.clone() };
         let admitted = match limiter {
@@ -49,7 +48,7 @@ impl Submission {
 
 #[derive(Default)]
 struct Dispatcher {
-    /// A caller of [`run`] on this thread works through the list.
+    /// True while a caller of [`run`] on this thread works through the list.
     is_running: Cell<bool>,
     list: RefCell<VecDeque<Submission>>,
 }
@@ -58,11 +57,11 @@ thread_local! {
     static DISPATCHER: Dispatcher = Dispatcher::default();
 }
 
-/// Runs `f`, then submits all that was added to the list by it, and by what follows from that.
+/// Runs `f`, then submits everything that `f` and the submissions themselves add to the list.
 pub(super) fn run(f: impl FnOnce()) {
     let is_first = DISPATCHER.try_with(|d| !d.is_running.replace(true)).unwrap_or(false);
-    // Not `then_some`: an end that is made and dropped has its effect.
-    let _end = is_first.then(|| End);
+    // Not `then_some`, which would make a `DispatchEnd` in any case, and dropping it has an effect.
+    let _end = is_first.then(|| DispatchEnd);
     f();
     if is_first {
         while let Some(submission) = next() {
@@ -71,7 +70,7 @@ pub(super) fn run(f: impl FnOnce()) {
     }
 }
 
-/// Adds to the list of this thread; to be called within [`run`].
+/// Adds to the list of this thread. Must be called within [`run`].
 pub(super) fn add(submission: Submission) {
     let mut submission = Some(submission);
     let added = DISPATCHER.try_with(|dispatcher| {
@@ -89,11 +88,10 @@ fn next() -> Option<Submission> {
     DISPATCHER.try_with(|dispatcher| dispatcher.list.borrow_mut().pop_front()).ok().flatten()
 }
 
-/// Leaves the list usable whatever happens: what is left in it after a panic is dropped, which answers it with an
-/// error.
-struct End;
+/// Leaves the list usable after a panic: submissions left in it are dropped, which answers them with an error.
+struct DispatchEnd;
 
-impl Drop for End {
+impl Drop for DispatchEnd {
     fn drop(&mut self) {
         let left = DISPATCHER.try_with(|dispatcher| {
             dispatcher.is_running.set(false);

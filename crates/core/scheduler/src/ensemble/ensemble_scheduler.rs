@@ -13,15 +13,15 @@ use super::{
 };
 use crate::{accounting::RequestAccounting, request_failure::RequestFailure, scheduler::Scheduler};
 
-/// What an ensemble is made of.
+/// The configuration, models and statistics of an ensemble.
 pub struct EnsembleSpec {
-    /// The ensemble's own; its scheduling must be [`Scheduling::Ensemble`].
+    /// The ensemble's configuration; its scheduling must be [`Scheduling::Ensemble`].
     pub config: Arc<ModelConfig>,
-    /// The ensemble's own.
+    /// The ensemble's version.
     pub version: i64,
     /// The model of each step, in the order of the configuration.
     pub models: Vec<StepModel>,
-    /// Where requests to the ensemble are counted.
+    /// The statistics in which requests to the ensemble are counted.
     pub statistics: Arc<ModelStatistics>,
 }
 
@@ -68,7 +68,7 @@ impl Scheduler for EnsembleScheduler {
         self.0.in_flight.count()
     }
 
-    /// Its requests wait in the queues of its steps' models.
+    /// Returns 0: the requests wait in the queues of the steps' models.
     fn release_abandoned(&self) -> usize {
         0
     }
@@ -77,7 +77,7 @@ impl Scheduler for EnsembleScheduler {
         self.0.in_flight.wait_until_idle(deadline)
     }
 
-    /// The models of its steps keep the sequences.
+    /// Does nothing: the models of the steps keep the sequences.
     fn expect_no_more(&self) {}
 
     fn close(&self) {

@@ -1,8 +1,8 @@
-//! An ensemble with every name resolved to a number, once, at load.
+//! The graph of an ensemble, with every name resolved to a number once, at load.
 //!
-//! Tensors and steps lie in *stages*. Stage 0 holds the ensemble's inputs; what a decoupled step writes opens
-//! a stage of its own, because each of its responses starts a new round of everything that follows. All
-//! tensors a step reads lie in one stage, which [`Graph::new`] checks.
+//! Tensors and steps belong to *stages*. Stage 0 holds the ensemble's inputs. The outputs of a decoupled step open a
+//! stage of their own, because each of its responses starts a new round of the steps that follow. All tensors that a
+//! step reads are in one stage, which [`Graph::new`] checks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,34 +10,34 @@ use galatea_backend::InferTarget;
 use galatea_config::{EnsembleStep, Ensembling, ModelConfig, TensorSpec};
 use galatea_types::{Error, Result, Shape};
 
-use super::{dispatch::StepTarget, limiter::Limiter, shape::Reshape};
+use super::{dispatch::StepTarget, limiter::Limiter, shape::TensorReshape};
 
 /// A model that a step of an ensemble runs on.
 #[derive(Clone)]
 pub struct StepModel {
-    /// The model's own.
+    /// The model's configuration.
     pub config: Arc<ModelConfig>,
-    /// Where the step's requests go; kept as long as the ensemble is.
+    /// The model that executes the step's requests; kept as long as the ensemble is.
     pub target: Arc<dyn InferTarget>,
 }
 
 pub(super) struct Graph {
     pub name: Arc<str>,
-    /// Whether the ensemble's own tensors have a batch dimension.
+    /// True if the ensemble's own tensors have a batch dimension.
     pub is_batched: bool,
     pub is_decoupled: bool,
     pub inputs: Vec<EnsembleTensor>,
     pub outputs: Vec<EnsembleTensor>,
     pub steps: Vec<Step>,
-    /// Steps that read each tensor, each once, by stage and slot.
+    /// The steps that read each tensor, each listed once, by stage and slot.
     pub readers: Vec<Vec<Vec<usize>>>,
-    /// Where all outputs of the ensemble lie.
+    /// The stage that holds all outputs of the ensemble.
     pub output_stage: usize,
 }
 
-/// The place of an ensemble tensor.
+/// The stage and slot of an ensemble tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TensorPlace {
     pub stage: usize,
     pub slot: usize,
 }
@@ -46,9 +46,9 @@ pub(super) struct Place {
 pub(super) struct EnsembleTensor {
     pub name: Arc<str>,
     pub slot: usize,
-    /// As the steps see it, without the batch dimension.
+    /// The shape that the steps see, without the batch dimension.
     pub dims: Shape,
-    pub reshape: Option<Reshape>,
+    pub reshape: Option<TensorReshape>,
 }
 
 pub(super) struct Step {
@@ -59,9 +59,9 @@ pub(super) struct Step {
     pub stage: usize,
     pub is_batched: bool,
     pub inputs: Vec<StepInput>,
-    /// Those that are mapped to ensemble tensors.
+    /// The outputs that are mapped to ensemble tensors.
     pub outputs: Vec<StepOutput>,
-    /// How many outputs its model has.
+    /// The number of outputs of the step's model.
     pub model_output_count: usize,
     pub output_stage: usize,
 }
@@ -90,7 +90,7 @@ impl Graph {
         let tensor = |spec: &TensorSpec| {
             let slot = layout.place(&spec.name)?.slot;
             let dims = spec.reshape.as_ref().unwrap_or(&spec.dims).clone();
-            let reshape = Reshape::of(spec, config.has_batching());
+            let reshape = TensorReshape::of(spec, config.has_batching());
             Ok(EnsembleTensor { name: spec.name.clone(), slot, dims, reshape })
         };
         let steps = ensembling.steps.iter().zip(models).map(|(step, model)| {
@@ -140,7 +140,7 @@ fn new_step(
         let slot = layout.place(tensor)?.slot;
         Ok(StepInput { name: spec.name.clone(), slot, dims: spec.dims.clone() })
     });
-    // In the order in which the model most likely answers them.
+    // In the order of the model's configuration, in which it most likely answers.
     let specs = model.outputs().iter();
     let mapped = specs.filter_map(|spec| Some((&spec.name, step.outputs.get(&spec.name)?)));
     let outputs = mapped.map(|(name, tensor)| {
@@ -165,10 +165,10 @@ fn new_step(
     })
 }
 
-/// Where every ensemble tensor lies.
+/// The places of all ensemble tensors.
 struct Layout<'a> {
     ensemble: &'a str,
-    places: BTreeMap<&'a str, Place>,
+    places: BTreeMap<&'a str, TensorPlace>,
     slot_counts: Vec<usize>,
 }
 
@@ -204,7 +204,7 @@ impl<'a> Layout<'a> {
 
     fn add(&mut self, tensor: &'a str, stage: usize) {
         if let Some(count) = self.slot_counts.get_mut(stage) {
-            self.places.insert(tensor, Place { stage, slot: *count });
+            self.places.insert(tensor, TensorPlace { stage, slot: *count });
             *count += 1;
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Layout<'a> {
         Ok(common.unwrap_or(0))
     }
 
-    fn place(&self, tensor: &str) -> Result<Place> {
+    fn place(&self, tensor: &str) -> Result<TensorPlace> {
         self.places.get(tensor).copied().ok_or_else(|| no_tensor(tensor, self.ensemble))
     }
 }

@@ -1,4 +1,4 @@
-//! `max_inflight_requests` of an ensemble.
+//! Enforces `max_inflight_requests` of an ensemble.
 
 use std::{collections::VecDeque, sync::Mutex};
 
@@ -6,9 +6,9 @@ use galatea_types::LockExt as _;
 
 /// Limits how many requests of one step are in flight at once, over all requests to the ensemble.
 ///
-/// What exceeds the limit waits, and takes over the place of whatever ends next. Nothing that is in flight
-/// waits for a place itself: a step gives its place back before the steps behind it need one, and no thread
-/// is blocked. So requests can delay each other, but never for good.
+/// A request over the limit waits and takes the place of the next one that ends. A request in flight never waits for a
+/// place itself: a step gives its place back before the steps behind it need one, and no thread is blocked. So requests
+/// can delay each other, but cannot deadlock.
 pub(super) struct Limiter<T> {
     limit: usize,
     state: Mutex<State<T>>,
@@ -20,14 +20,14 @@ struct State<T> {
 }
 
 impl<T> Limiter<T> {
-    /// `None` for 0: no limit.
+    /// Creates a limiter; `None` for 0, which means no limit.
     pub fn new(limit: u32) -> Option<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let state = State { in_flight: 0, waiting: VecDeque::new() };
         (limit > 0).then(|| Self { limit, state: Mutex::new(state) })
     }
 
-    /// Gives the submission back if it may be sent now, else keeps it waiting.
+    /// Returns the submission if it may be sent now, else keeps it waiting.
     pub fn enter(&self, submission: T) -> Option<T> {
         let mut state = self.state.lock_unpoisoned();
         if state.in_flight < self.limit {
@@ -38,7 +38,7 @@ impl<T> Limiter<T> {
         None
     }
 
-    /// A request has ended. Returns what has waited longest, which takes over its place.
+    /// Ends a request. Returns the submission that has waited longest, which takes its place.
     pub fn leave(&self) -> Option<T> {
         let mut state = self.state.lock_unpoisoned();
         let next = state.waiting.pop_front();

@@ -1,15 +1,14 @@
 //! Ensembles: one request runs through a graph of models.
 //!
-//! There is no thread of its own here. A step is submitted as soon as all it reads is there, by the thread
-//! that brought the last of it: the front end's for the first steps, then that of the model which responded.
-//! Tensors go from step to step by reference; only their names and, at the border between models that batch
-//! and models that do not, their shapes change.
+//! Ensembles have no threads of their own. The thread that brings the last input of a step submits the step: the front
+//! end's thread for the first steps, then the thread of the model that responded. Tensors are passed from step to step
+//! by reference. Only their names change, and their shapes between models with and without a batch dimension.
 //!
 //! # Invariants
-//! - Names are resolved at load: a request only works with numbers of steps and slots of tensors.
+//! - Names are resolved at load: a request works only with numbers of steps and slots of tensors.
 //! - No lock is held while a request is submitted to a model or a response is sent.
-//! - An ensemble keeps the models it runs on until its last request is answered, so neither a reload nor an
-//!   unload of one fails a request under way.
+//! - An ensemble keeps the models of its steps until its last request is answered. So a reload or an unload of one
+//!   fails no request in progress.
 
 mod dispatch;
 mod ensemble_scheduler;

@@ -1,22 +1,22 @@
-//! Which steps run for a request that wants only some of the outputs.
+//! Selects the steps that run for a request that wants only some of the outputs.
 
 use std::sync::Arc;
 
 use super::graph::{Graph, Step};
 
-/// What of a graph runs for one set of wanted outputs: nothing is computed that nobody reads.
+/// The steps of a graph that run for one set of wanted outputs. Nothing is computed that nobody reads.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// Numbers of the ensemble outputs that are answered.
     pub outputs: Vec<usize>,
-    /// The outputs requested of each step, empty for all its model has; `None` does not run.
+    /// The outputs requested of each step, empty for all outputs of its model; `None` if the step does not run.
     steps: Vec<Option<Vec<Arc<str>>>>,
-    /// How often each tensor is read, by stage and slot; the ensemble's response counts as one reader.
+    /// The number of readers of each tensor, by stage and slot; the ensemble's response counts as one.
     reads: Vec<Vec<usize>>,
 }
 
 impl Plan {
-    /// What must run for the outputs that are wanted.
+    /// Selects the steps that the wanted outputs need.
     pub fn of(graph: &Graph, is_wanted: impl Fn(&str) -> bool) -> Self {
         let numbered = graph.outputs.iter().enumerate();
         let outputs: Vec<usize> =
@@ -27,7 +27,7 @@ impl Plan {
             add_read(&mut reads, graph.output_stage, output.slot);
         }
         let mut runs = vec![false; graph.steps.len()];
-        // Backwards from the outputs, until nothing is added any more.
+        // Works backwards from the outputs until no more steps are added.
         while let Some(number) = next_step(graph, &runs, &reads) {
             let Some((step, runs)) = graph.steps.get(number).zip(runs.get_mut(number)) else {
                 break;
@@ -46,12 +46,12 @@ impl Plan {
         self.outputs_of(step).is_some()
     }
 
-    /// The outputs requested of a step, if it runs; empty for all its model has.
+    /// Returns the outputs requested of a step, empty for all outputs of its model; `None` if it does not run.
     pub fn outputs_of(&self, step: usize) -> Option<&Vec<Arc<str>>> {
         self.steps.get(step)?.as_ref()
     }
 
-    /// How often a tensor is read.
+    /// Returns the number of readers of a tensor.
     pub fn reads(&self, stage: usize, slot: usize) -> usize {
         read_count(&self.reads, stage, slot)
     }
@@ -64,7 +64,7 @@ fn next_step(graph: &Graph, runs: &[bool], reads: &[Vec<usize>]) -> Option<usize
     open.find(|(_, (step, runs))| !**runs && is_needed(step)).map(|(number, _)| number)
 }
 
-/// Each tensor once, however many inputs it feeds.
+/// Returns each tensor that the step reads once, even if it feeds several inputs.
 fn sources(step: &Step) -> Vec<usize> {
     let mut slots: Vec<usize> = step.inputs.iter().map(|input| input.slot).collect();
     slots.sort_unstable();

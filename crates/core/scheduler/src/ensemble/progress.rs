@@ -1,5 +1,5 @@
-//! How far one request has come on its way through the graph: which tensors are there, which steps run next, which
-//! responses leave. Nothing is sent here, and no lock is known.
+//! The state of one request in the graph: its tensors so far, the steps that are ready and the responses to send.
+//! Nothing is sent here, and no lock is taken.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -8,11 +8,11 @@ use galatea_types::{Error, InferResponse, PreparedRequest, Result, Tensor};
 use super::{
     graph::{EnsembleTensor, Graph, Step},
     plan::Plan,
-    round::{Round, Value},
+    round::{StageRound, Value},
     sequence_info::SequenceInfo,
 };
 
-/// What a request's progress depends on and never changes.
+/// The constant context of a request's progress.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub graph: &'a Graph,
@@ -25,40 +25,40 @@ pub(super) struct Scope<'a> {
 /// The progress of one request.
 #[derive(Default)]
 pub(super) struct Progress {
-    rounds: Vec<Option<Round>>,
-    /// Steps in flight, those that wait for a limiter included.
+    rounds: Vec<Option<StageRound>>,
+    /// The number of steps in flight, including those that wait for a limiter.
     in_flight: usize,
-    /// A response of which it is not known yet whether it is the last.
+    /// A response held back until it is known whether it is the last one.
     held: Option<InferResponse>,
     has_ended: bool,
-    /// Steps to be sent to their models.
+    /// Steps to submit to their models.
     pub ready: Vec<ReadyStep>,
-    /// Responses to be sent, in order.
-    pub outgoing: VecDeque<Outgoing>,
+    /// Responses to send, in order.
+    pub outgoing: VecDeque<StepSubmission>,
 }
 
-/// A step that has all it reads.
+/// A step whose inputs are complete.
 pub(super) struct ReadyStep {
     pub inputs: Vec<Tensor>,
-    /// Of those inputs that another step computed.
+    /// The bytes of the inputs that other steps computed.
     pub computed_bytes: usize,
     pub origin: StepOrigin,
 }
 
-/// What must be known of a step's request when its responses come.
+/// The step and round that a response belongs to.
 #[derive(Clone)]
 pub(super) struct StepOrigin {
     /// Number of the step.
     pub step: usize,
-    /// Where its inputs came from.
+    /// The round that the inputs came from.
     pub round: usize,
-    /// 0 when its model does not batch.
+    /// The batch size; 0 if its model does not batch.
     pub batch_size: u32,
-    /// Which sequence the request belongs to, when that is not the ensemble request's.
+    /// The sequence of the request, if it is not that of the ensemble request.
     pub sequence: Option<Arc<SequenceInfo>>,
 }
 
-pub(super) enum Outgoing {
+pub(super) enum StepSubmission {
     Send(InferResponse),
     End(Option<Result<InferResponse>>),
 }
@@ -84,7 +84,7 @@ impl Progress {
         self.has_ended
     }
 
-    /// Takes the tensors of the request.
+    /// Sets the tensors of the request.
     pub fn start(&mut self, scope: Scope<'_>, inputs: Vec<Tensor>) {
         let graph = scope.graph;
         let at = self.open_round(graph, 0);
@@ -109,7 +109,7 @@ impl Progress {
         self.end_if_idle(scope);
     }
 
-    /// Takes a response of a step. False: the request ends here because of an error.
+    /// Processes a response of a step. Returns false if the request ends here because of an error.
     pub fn step_responded(
         &mut self,
         scope: Scope<'_>,
@@ -139,12 +139,12 @@ impl Progress {
         !self.has_failed()
     }
 
-    /// Whether the last response is an error.
+    /// Returns true if the last response is an error.
     fn has_failed(&self) -> bool {
-        matches!(self.outgoing.back(), Some(Outgoing::End(Some(Err(_)))))
+        matches!(self.outgoing.back(), Some(StepSubmission::End(Some(Err(_)))))
     }
 
-    /// Takes the tensors of a step's response.
+    /// Sets the tensors of a step's response.
     fn take_response(
         &mut self,
         scope: Scope<'_>,
@@ -183,7 +183,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Sets a tensor; every step that lacked only this one is ready.
+    /// Sets a tensor. Every step that lacked only this one becomes ready.
     fn set(&mut self, scope: Scope<'_>, at: usize, slot: usize, value: Option<Value>) {
         let Scope { graph, plan, .. } = scope;
         let Some(Some(round)) = self.rounds.get_mut(at) else { return };
@@ -203,7 +203,7 @@ impl Progress {
         }
     }
 
-    /// Makes a response out of a round, once it has every output that is wanted.
+    /// Builds a response from a round that has every wanted output.
     fn respond_from(&mut self, scope: Scope<'_>, at: usize) {
         let graph = scope.graph;
         let Some(Some(round)) = self.rounds.get_mut(at) else { return };
@@ -230,7 +230,7 @@ impl Progress {
             round.release(output.slot);
         }
         if let Some(earlier) = self.held.replace(response) {
-            self.outgoing.push_back(Outgoing::Send(earlier));
+            self.outgoing.push_back(StepSubmission::Send(earlier));
         }
     }
 
@@ -239,7 +239,7 @@ impl Progress {
         let is_decoupled = scope.graph.is_decoupled;
         if self.in_flight > 0 {
             if is_decoupled && let Some(response) = self.held.take() {
-                self.outgoing.push_back(Outgoing::Send(response));
+                self.outgoing.push_back(StepSubmission::Send(response));
             }
             return;
         }
@@ -257,7 +257,7 @@ impl Progress {
         }
     }
 
-    /// Ends the request with its first error at once; nobody needs what is still in flight.
+    /// Ends the request with its first error at once; the results of steps in flight are not needed.
     fn fail(&mut self, scope: Scope<'_>, error: Error) {
         let name = &scope.graph.name;
         self.end(Some(Err(error.prefixed(format_args!("in ensemble '{name}', ")))));
@@ -266,12 +266,12 @@ impl Progress {
     fn end(&mut self, last: Option<Result<InferResponse>>) {
         self.has_ended = true;
         self.rounds = Vec::new();
-        self.outgoing.push_back(Outgoing::End(last));
+        self.outgoing.push_back(StepSubmission::End(last));
     }
 
     fn open_round(&mut self, graph: &Graph, stage: usize) -> usize {
         let slots = graph.readers.get(stage).map_or(0, Vec::len);
-        let round = Some(Round::new(stage, slots));
+        let round = Some(StageRound::new(stage, slots));
         match self.rounds.iter_mut().enumerate().find(|(_, round)| round.is_none()) {
             Some((at, free)) => {
                 *free = round;
@@ -291,7 +291,7 @@ impl Progress {
         self.close_if_idle(at);
     }
 
-    /// A round without a step in flight gets no further: its tensors are dropped.
+    /// Drops the tensors of a round without a step in flight: nothing more can happen in it.
     fn close_if_idle(&mut self, at: usize) {
         if let Some(round) = self.rounds.get_mut(at) {
             round.take_if(|round| round.in_flight == 0);
@@ -302,7 +302,7 @@ impl Progress {
 fn ready_step(
     scope: Scope<'_>,
     (number, step): (usize, &Step),
-    (at, round): (usize, &mut Round),
+    (at, round): (usize, &mut StageRound),
 ) -> ReadyStep {
     let mut sequence = None;
     let mut inputs = Vec::with_capacity(step.inputs.len());
@@ -327,7 +327,7 @@ fn ready_step(
     ReadyStep { inputs, computed_bytes, origin }
 }
 
-/// Most models answer in the order of their configuration.
+/// Takes an output by its position, because most models answer in the order of their configuration, else by its name.
 fn take_output(tensors: &mut [Option<Tensor>], position: usize, name: &str) -> Option<Tensor> {
     let is_it = |tensor: &Option<Tensor>| tensor.as_ref().is_some_and(|t| &*t.name == name);
     if let Some(tensor) = tensors.get_mut(position)

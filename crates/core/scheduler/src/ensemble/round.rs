@@ -6,22 +6,22 @@ use galatea_types::{Buffer, DataType, Shape, Tensor};
 
 use super::{graph::Step, sequence_info::SequenceInfo, shape::fit};
 
-/// An ensemble tensor. Its name is its reader's business.
+/// An ensemble tensor. It has no name: each of its readers has its own name for it.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     pub data_type: DataType,
     pub shape: Shape,
     pub data: Buffer,
-    /// Of the request it comes from; 0 where its model does not batch.
+    /// The batch size of the request it comes from; 0 if its model does not batch.
     pub batch_size: u32,
-    /// `None`: as in the request to the ensemble.
+    /// The sequence of the tensor; `None` if it is that of the request to the ensemble.
     pub sequence: Option<Arc<SequenceInfo>>,
-    /// Written by a step rather than by the client.
+    /// True if a step wrote it, false if the client sent it.
     pub is_computed: bool,
 }
 
 impl Value {
-    /// The tensor as its reader wants it: see [`fit`].
+    /// Returns the tensor in the shape that its reader wants: see [`fit`].
     pub fn to_tensor(&self, name: &Arc<str>, dims: &Shape, is_batched: bool) -> Tensor {
         Tensor {
             name: name.clone(),
@@ -36,33 +36,33 @@ impl Value {
 enum Slot {
     #[default]
     Empty,
-    /// Known not to come: an optional input, or an output the model left out.
+    /// The tensor will not come: an optional input, or an output that the model left out.
     Absent,
     Set {
         value: Value,
         readers_left: usize,
     },
-    /// Every reader has had it.
+    /// All readers have read it.
     Consumed,
 }
 
-/// The tensors of one stage, once; a stage behind a decoupled step has a round per response.
+/// The tensors of one round of a stage. A stage behind a decoupled step has a round for each response.
 #[derive(Debug)]
-pub(super) struct Round {
+pub(super) struct StageRound {
     pub stage: usize,
     slots: Vec<Slot>,
-    /// Steps of this round in flight.
+    /// The number of steps of this round in flight.
     pub in_flight: usize,
     pub is_answered: bool,
 }
 
-impl Round {
+impl StageRound {
     pub fn new(stage: usize, slots: usize) -> Self {
         let slots = std::iter::repeat_with(Slot::default).take(slots).collect();
         Self { stage, slots, in_flight: 0, is_answered: false }
     }
 
-    /// Sets a tensor; false when it is set already: the first one counts.
+    /// Sets a tensor. Returns false if it is already set; the first value is kept.
     pub fn set(&mut self, slot: usize, value: Option<Value>, readers: usize) -> bool {
         let Some(slot @ Slot::Empty) = self.slots.get_mut(slot) else { return false };
         *slot = match value {
@@ -84,7 +84,7 @@ impl Round {
         }
     }
 
-    /// One reader has had the tensor. The last one drops it.
+    /// Marks the tensor as read by one reader. The last reader drops it.
     pub fn release(&mut self, slot: usize) {
         let Some(slot) = self.slots.get_mut(slot) else { return };
         if let Slot::Set { readers_left, .. } = slot {
@@ -95,7 +95,7 @@ impl Round {
         }
     }
 
-    /// The step has read its tensors. One that feeds several of its inputs was still read once.
+    /// Releases the tensors that the step has read. A tensor that feeds several of its inputs counts as one read.
     pub fn release_inputs(&mut self, step: &Step) {
         for (position, input) in step.inputs.iter().enumerate() {
             let earlier = step.inputs.get(..position).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One request on its way through the graph: sends the steps that are ready and the responses that are complete.
+//! Runs one request through the graph: submits steps that are ready and sends responses that are complete.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,30 +13,30 @@ use super::{
     dispatch::Submission,
     graph::Step,
     plan::Plan,
-    progress::{Outgoing, Progress, ReadyStep, Scope, StepOrigin},
+    progress::{Progress, ReadyStep, Scope, StepOrigin, StepSubmission},
     shared::Shared,
 };
 
-/// Tensors between steps are counted to the memory budget where a step has more of them than this.
+/// A step's inputs from other steps count to the memory budget only above this number of bytes.
 const UNCOUNTED: usize = 4 << 10;
 
 /// One request to the ensemble.
 pub(super) struct Run {
     shared: Arc<Shared>,
     plan: Arc<Plan>,
-    /// Without its tensors: what every step's request is derived from.
+    /// The request without its tensors; every step's request is derived from it.
     request: PreparedRequest,
     times: Arc<StepTimes>,
-    /// Ends the steps of this request, and nothing else the client has in flight.
+    /// Cancels the steps of this request, and no other request of the client.
     cancellation: Cancellation,
     state: Mutex<State>,
 }
 
 struct State {
     progress: Progress,
-    /// Absent while a thread sends with it: responses leave one at a time and in order, outside the lock.
+    /// Absent while a thread sends with it: responses are sent one at a time and in order, outside the lock.
     responder: Option<Responder>,
-    /// Of the request to the ensemble.
+    /// The context of the request to the ensemble.
     context: RequestContext,
     has_responded: bool,
 }
@@ -65,7 +65,7 @@ impl Run {
         dispatch::run(|| run.change(|progress, scope| progress.start(scope, inputs)));
     }
 
-    /// A step has responded.
+    /// Processes a response of a step.
     fn step_responded(
         self: &Arc<Self>,
         from: &StepOrigin,
@@ -79,9 +79,9 @@ impl Run {
         });
     }
 
-    /// Whether nobody wants the response any more.
+    /// Returns true if the client has gone or the request has ended.
     fn is_closed(&self) -> bool {
-        // Never waits: it is called with queues locked.
+        // `try_lock`, because this is called while queues are locked and must not wait.
         let is_closed = |state: &State| {
             let has_left = state.responder.as_ref().is_some_and(Responder::is_closed);
             state.progress.has_ended() || has_left
@@ -90,7 +90,7 @@ impl Run {
             || self.state.try_lock().is_ok_and(|state| is_closed(&state))
     }
 
-    /// Makes progress, and sends what follows from it.
+    /// Updates the progress, then submits and sends the results.
     fn change(self: &Arc<Self>, f: impl FnOnce(&mut Progress, Scope<'_>)) {
         let mut state = self.lock();
         f(&mut state.progress, self.scope());
@@ -154,14 +154,14 @@ impl Run {
         let mut state = self.lock();
         let Some(mut responder) = state.responder.take() else { return };
         while let Some(outgoing) = state.progress.outgoing.pop_front() {
-            let is_response = !matches!(outgoing, Outgoing::End(None));
+            let is_response = !matches!(outgoing, StepSubmission::End(None));
             if is_response && !std::mem::replace(&mut state.has_responded, true) {
                 self.shared.accounting.responds_first(&state.context);
             }
             drop(state);
             match outgoing {
-                Outgoing::Send(response) => _ = responder.send(Ok(response)),
-                Outgoing::End(last) => return self.send_last(responder, last),
+                StepSubmission::Send(response) => _ = responder.send(Ok(response)),
+                StepSubmission::End(last) => return self.send_last(responder, last),
             }
             state = self.lock();
         }
@@ -189,7 +189,7 @@ impl Run {
     }
 }
 
-/// Takes the responses to one step's request.
+/// Receives the responses to one step's request.
 struct StepSink {
     run: Arc<Run>,
     origin: StepOrigin,

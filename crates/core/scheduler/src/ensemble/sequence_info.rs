@@ -1,10 +1,10 @@
-//! Which sequence a tensor of an ensemble belongs to.
+//! The sequence that a tensor of an ensemble belongs to.
 
 use std::sync::Arc;
 
 use galatea_types::{CorrelationId, Error, InferRequest, ParameterValue, Parameters, Result};
 
-/// Which sequence a tensor belongs to, where the response that brought it had parameters for that.
+/// The sequence of a tensor, if the response that brought it has parameters for one.
 #[derive(Clone, Debug)]
 pub(super) struct SequenceInfo {
     pub correlation_id: CorrelationId,
@@ -13,8 +13,8 @@ pub(super) struct SequenceInfo {
 }
 
 impl SequenceInfo {
-    /// What the parameters of a step's response contain, if anything. `requested`: the identity that is meant where
-    /// they leave it out.
+    /// Reads the sequence from the parameters of a step's response, if they name one. `requested` is the correlation id
+    /// that applies if they leave it out.
     pub fn from_response(
         parameters: &Parameters,
         requested: &CorrelationId,
@@ -64,7 +64,7 @@ impl SequenceInfo {
         request.sequence_end = self.is_end;
     }
 
-    /// The parameters of an ensemble's response.
+    /// Returns the parameters of the ensemble's response.
     pub fn to_parameters(&self) -> Parameters {
         let id = match &self.correlation_id {
             CorrelationId::None => ParameterValue::Int(0),

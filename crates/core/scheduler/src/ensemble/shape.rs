@@ -1,28 +1,27 @@
-//! The shapes of an ensemble's tensors: what clients and steps see of one, and what models with and without a batch
-//! dimension do.
+//! Converts shapes of an ensemble's tensors between clients and steps, and between models with and without a batch dimension.
 
 use galatea_backend::batching::reshape::{to_client, to_model};
 use galatea_config::TensorSpec;
 use galatea_types::Shape;
 
-/// How one tensor of an ensemble is reshaped. The batch dimension stays where it is.
-pub(super) struct Reshape {
+/// The reshape of one ensemble tensor. It leaves the batch dimension as it is.
+pub(super) struct TensorReshape {
     spec: TensorSpec,
     is_batched: bool,
 }
 
-impl Reshape {
-    /// `None` for a tensor that clients and steps see alike.
+impl TensorReshape {
+    /// Returns `None` for a tensor without a reshape.
     pub fn of(spec: &TensorSpec, is_batched: bool) -> Option<Self> {
         spec.reshape.as_ref().map(|_| Self { spec: spec.clone(), is_batched })
     }
 
-    /// As the steps see it, from what a client sent.
+    /// Converts a client's shape to the shape that the steps see.
     pub fn to_steps(&self, shape: &Shape) -> Shape {
         self.behind_batch(shape, |dims| to_model(&self.spec, false, dims))
     }
 
-    /// As clients see it, from what a step made.
+    /// Converts a step's shape to the shape that clients see.
     pub fn to_client(&self, shape: &Shape) -> Shape {
         self.behind_batch(shape, |dims| to_client(&self.spec, dims))
     }
@@ -35,9 +34,9 @@ impl Reshape {
     }
 }
 
-/// The shape a tensor has for its reader, where only one of writer and reader has a batch dimension: a dimension
-/// of 1 is added, or removed if the batch is 1. `dims` is the reader's configured shape without batch dimension; `batch_size` is
-/// that of the request the tensor comes from, 0 where its model does not batch.
+/// Returns the shape of a tensor for its reader if only one of writer and reader has a batch dimension: adds a dimension
+/// of 1, or removes it if the batch is 1. `dims` is the reader's configured shape without the batch dimension.
+/// `batch_size` is that of the request the tensor comes from, 0 if its model does not batch.
 pub(super) fn fit(shape: Shape, dims: &Shape, is_batched: bool, batch_size: u32) -> Shape {
     if is_batched == (batch_size != 0) {
         return shape;
@@ -45,7 +44,7 @@ pub(super) fn fit(shape: Shape, dims: &Shape, is_batched: bool, batch_size: u32)
     match (is_batched, matches(dims, &shape)) {
         (true, true) => shape.with_leading(1),
         (false, false) if batch_size == 1 => Shape::from(shape.get(1..).unwrap_or_default()),
-        // As it stands it is what the reader wants, or the reader refuses it.
+        // The shape is unchanged: either the reader wants it, or the reader refuses it.
         _ => shape,
     }
 }

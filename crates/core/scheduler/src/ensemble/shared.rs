@@ -1,4 +1,4 @@
-//! What all requests to an ensemble share.
+//! State shared by all requests to an ensemble.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use galatea_types::InferRequest;
 use super::{graph::Graph, plan::Plan};
 use crate::{accounting::RequestAccounting, in_flight::InFlight};
 
-/// The graph, and what is counted over all requests.
+/// The graph of an ensemble and the counters over all its requests.
 pub(super) struct Shared {
     pub graph: Graph,
     pub version: i64,
     pub accounting: RequestAccounting,
     pub in_flight: InFlight,
-    /// What runs when every output is wanted.
+    /// The plan for requests that want every output.
     all_outputs: Arc<Plan>,
 }
 
@@ -24,7 +24,7 @@ impl Shared {
         Self { graph, version, accounting, in_flight, all_outputs }
     }
 
-    /// What runs for the outputs this request wants.
+    /// Returns the plan for the outputs that this request wants.
     pub fn plan_for(&self, request: &InferRequest) -> Arc<Plan> {
         let outputs = &self.graph.outputs;
         if outputs.iter().all(|output| request.wants_output(&output.name)) {

@@ -1,4 +1,4 @@
-//! What all instance threads of a model share.
+//! The model, configuration and measurements that all instance threads of a model share.
 
 use std::sync::Arc;
 
@@ -6,54 +6,54 @@ use galatea_backend::Model;
 use galatea_config::ModelConfig;
 use galatea_types::{Clock, InstanceName, PreparedRequest, Tensor};
 
-use super::pace::Pace;
+use super::pace::ExecutionPace;
 use crate::{ExecutionRules, load::LoadMeter, sequence::SequenceInputs};
 
-/// What all instance threads of a model share.
+/// Data that all instance threads of a model share.
 pub(crate) struct ModelContext {
     pub name: Arc<str>,
     pub version: i64,
     pub config: Arc<ModelConfig>,
-    /// Where its threads run.
+    /// The rate limiter and thread placement of the server.
     pub execution: ExecutionRules,
     pub model: Arc<dyn Model>,
-    /// Responses may come after `execute` has returned.
+    /// True if responses may come after `execute` has returned.
     pub may_answer_later: bool,
-    /// Each request is executed alone, so that the next one can be handed over ahead.
+    /// True if each request is executed alone, so that the next one can be handed over early.
     pub is_pipelined: bool,
-    /// Its requests are executed together.
+    /// True if requests are executed together in batches.
     pub has_batching: bool,
-    /// What each instance executes before it gets requests.
+    /// The samples that each instance executes before it gets requests.
     pub warm_up: Vec<WarmupSample>,
-    /// What all of them are at.
+    /// Measures how busy the instances are.
     pub load: LoadMeter,
-    /// How long executions take, where whoever brings a request may execute it.
-    pub pace: Option<Pace>,
-    /// What the model is told of sequences, where it has them.
+    /// Measures execution times; present if the thread that brings a request may execute it.
+    pub pace: Option<ExecutionPace>,
+    /// The inputs added to requests of sequences; present if the model has sequences.
     pub sequences: Option<SequenceInputs>,
-    /// Tells all its times.
+    /// The clock of all the model's times.
     pub clock: Clock,
 }
 
 impl ModelContext {
-    /// Names one of its instances in an event.
+    /// Returns the name of an instance of this model, for events.
     pub fn instance_name(&self, instance: &str) -> InstanceName {
         let (model, version) = (self.name.clone(), self.version);
         InstanceName { model, version, instance: instance.to_owned() }
     }
 }
 
-/// What every instance of a model executes before it is ready, and again when it was restarted.
+/// Requests that every instance of a model executes before it is ready, also after a restart.
 #[derive(Clone, Debug)]
 pub struct WarmupSample {
-    /// Its name in error messages.
+    /// The name in error messages.
     pub name: String,
-    /// What is asked for, with a batch size of 1: the first request of a sequence where the model has them.
+    /// The request, with a batch size of 1. If the model has sequences, it is the first request of one.
     pub request: PreparedRequest,
-    /// What the model is told of the sequence, where it is not what it is told of the first request of one.
+    /// Inputs for the model's sequence controls, if they differ from those of the first request of a sequence.
     pub added: Vec<Tensor>,
-    /// How many such requests are executed together; one by one where the model does not batch.
+    /// The number of such requests executed together, or one by one if the model does not batch.
     pub batch_size: u32,
-    /// How often that is done.
+    /// The number of times that this is repeated.
     pub count: u32,
 }

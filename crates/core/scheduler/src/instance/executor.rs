@@ -1,5 +1,5 @@
-//! What executes the batches of one instance, on whichever thread has it: that of the instance, or one that brings requests
-//! and executes them itself. One has it at a time.
+//! Executes the batches of one instance, on the instance's thread or on a thread that brings requests and executes them
+//! itself. One thread at a time has the executor.
 
 use std::{
     any::Any,
@@ -22,7 +22,7 @@ use crate::{
     sync::{LockExt, Mutex},
 };
 
-/// An instance, and what is needed to execute and answer requests with it.
+/// An instance, with everything needed to execute and answer requests on it.
 pub(crate) struct Executor {
     pub(super) context: Arc<ModelContext>,
     pub(super) slot: InstanceSlot,
@@ -30,7 +30,7 @@ pub(crate) struct Executor {
     pub(super) has_panicked: bool,
     /// Number of the batch that was handed over last.
     pub(super) handed_over: usize,
-    /// When it ended what it executed last.
+    /// The time at which the last execution ended.
     pub busy_until: Instant,
 }
 
@@ -44,16 +44,16 @@ impl Executor {
         Box::new(Self { context, slot, instance, has_panicked: false, handed_over: 0, busy_until })
     }
 
-    /// It has nothing to do from now on. One that answers after `execute` has returned is at work until it has answered:
-    /// its open streams tell that.
+    /// Ends the busy time of an idle instance. An instance that answers after `execute` has returned is busy until it has
+    /// answered: its open streams record that.
     pub fn rest(&self) {
         if !self.context.may_answer_later {
             self.slot.busy.end(self.busy_until);
         }
     }
 
-    /// Executes and answers what was pulled, and what is handed over meanwhile. Returns how many requests are finished that
-    /// the queue does not know of.
+    /// Executes and answers the pulled requests, and those handed over meanwhile. Returns the number of finished requests that
+    /// the queue has not been told of.
     pub fn execute(&mut self, mut requests: Vec<QueuedRequest>) -> usize {
         if !self.context.is_pipelined || self.instance.pipeline().is_none() {
             return self.execute_batch(requests);
@@ -61,8 +61,8 @@ impl Executor {
         requests.pop().map_or(0, |request| self.execute_pipelined(request))
     }
 
-    /// Executes one batch and answers it, except for requests that the backend took out to answer them later.
-    /// Returns how many requests are finished.
+    /// Executes one batch and answers it, except for requests that the backend took out to answer later.
+    /// Returns the number of finished requests.
     pub fn execute_batch(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let count = requests.len();
         if self.context.has_batching {
@@ -80,8 +80,8 @@ impl Executor {
         answered
     }
 
-    /// Has the instance execute a batch. After a panic it counts as broken. `steps`: those whose sequences wait for the states
-    /// of their requests, by rows.
+    /// Executes a batch on the instance. After a panic the instance counts as broken. `steps` are, by row, the steps whose
+    /// sequences wait for the states of their requests.
     pub(super) fn run(
         &mut self,
         mut batch: Batch,
@@ -98,7 +98,7 @@ impl Executor {
             let accounting = responses.accounting.clone();
             StreamAccounting::observe(&mut batch, Some(origin), accounting, open)
         });
-        // The batch stays whole whatever the backend was doing: its responses are set one by one.
+        // The batch stays whole wherever the backend panics: its responses are set one by one.
         let result = catch_unwind(AssertUnwindSafe(|| self.instance.execute(&mut batch)));
         if let Err(panic) = &result {
             batch.fail_all(&self.note_panic(&**panic));
@@ -106,12 +106,12 @@ impl Executor {
         (batch, streams)
     }
 
-    /// Answers an executed batch. Returns how many requests somebody else reports the end of.
+    /// Answers an executed batch. Returns the number of requests whose end somebody else reports.
     pub(super) fn answer(&mut self, batch: Batch, streams: Option<Arc<StreamAccounting>>) -> usize {
         self.slot.queue.about_to_answer(self.slot.index);
         let (end, taken) = self.slot.responses.answer_batch(batch, streams.as_deref());
         self.busy_until = end;
-        // Without an observer nobody reports when a request that was taken has ended.
+        // Without an observer nobody reports the end of a request that the backend took.
         if streams.is_some() { taken } else { 0 }
     }
 
@@ -139,7 +139,7 @@ impl Executor {
         self.report(|instance| DebugEvent::ExecutionBegan { instance, requests });
     }
 
-    /// From now on the instance counts as broken. Returns the error for clients.
+    /// Marks the instance as broken. Returns the error for clients.
     pub(super) fn note_panic(&mut self, panic: &(dyn Any + Send)) -> Error {
         self.has_panicked = true;
         let InstanceSlot { queue, index, spec, .. } = &self.slot;
@@ -151,7 +151,7 @@ impl Executor {
         self.failed_unexpectedly().with_source(panicked)
     }
 
-    /// The error for clients whose requests an instance had when it panicked.
+    /// Returns the error for clients whose requests the instance had when it panicked.
     pub(super) fn failed_unexpectedly(&self) -> Error {
         let (instance, model) = (&self.slot.spec.name, &self.context.name);
         Error::internal(format!(
@@ -160,8 +160,8 @@ impl Executor {
     }
 }
 
-/// The executors of the instances that have nothing to do, by the numbers of their instances: each is left here before the
-/// thread of its instance falls asleep, and taken by that thread, or by who works in its place.
+/// The executors of idle instances, by the numbers of the instances. Each is put here before the thread of its instance
+/// sleeps. That thread takes it back, or a thread that works in its place.
 #[derive(Default)]
 pub(crate) struct Executors(Mutex<Vec<Option<Box<Executor>>>>);
 

@@ -1,5 +1,5 @@
-//! The instances of a model: one thread each, which executes batches and restarts its instance when it broke. What
-//! executes the batches ([`Executor`]) may be lent to another thread while that of the instance sleeps.
+//! The instances of a model. Each has a thread, which executes batches and restarts the instance after a failure. While
+//! that thread sleeps, another thread may borrow the instance's [`Executor`].
 
 mod context;
 mod executor;
@@ -15,7 +15,7 @@ mod warm_up;
 pub(crate) use context::ModelContext;
 pub use context::WarmupSample;
 pub(crate) use executor::{Executor, Executors};
-pub(crate) use pace::Pace;
+pub(crate) use pace::ExecutionPace;
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
 pub(crate) use thread::run;

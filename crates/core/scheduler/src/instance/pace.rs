@@ -1,44 +1,44 @@
-//! Whether the executions of a model are so short that whoever brings a request may do them on the spot.
+//! Decides if executions of a model are so short that the thread that brings a request may execute it itself.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
-/// Below this mean an execution costs less than waking another thread for it.
+/// Below this mean, an execution costs less than waking another thread for it.
 const QUICK: Duration = Duration::from_micros(50);
 
-/// Above this mean it does not any more. Between both it stays as it is.
+/// Above this mean, executions are slow again. Between the two nothing changes.
 const SLOW: Duration = Duration::from_micros(100);
 
-/// What one execution counts at most: a thread that lost its processor for a moment does not make the model slow for long.
+/// The longest time counted for one execution. A thread that loses its processor for a moment must not make the model slow.
 const MOST_COUNTED: Duration = Duration::from_millis(1);
 
-/// An execution of this length held up all that its thread does beside.
+/// An execution of this length delays everything else on its thread.
 const TOO_LONG: Duration = Duration::from_millis(10);
 
-/// For so many times as long as that, nothing is executed on the spot: what clients can hold up thereby is a hundredth.
+/// After such an execution, nothing is executed in place for this many times its length. So clients cost a thread 1 % at most.
 const PAUSE: u32 = 100;
 
-/// One more execution counts an eighth.
+/// A new execution has a weight of 1/8.
 const WEIGHT: u64 = 8;
 
-/// How long the executions of a model take. Instances tell it at the same time: what one of them overwrites is missed, and
-/// nothing else.
+/// The mean execution time of a model. Instances update it concurrently: one may overwrite and so lose the update of
+/// another, which does no other harm.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct ExecutionPace {
     epoch: Instant,
     /// In nanoseconds.
     mean: AtomicU64,
     is_quick: AtomicBool,
-    /// Most bytes of inputs that were executed quickly.
+    /// The most bytes of inputs that were executed quickly.
     quick_bytes: AtomicUsize,
-    /// Nanoseconds since the epoch.
+    /// In nanoseconds since the epoch.
     paused_until: AtomicU64,
 }
 
-impl Pace {
-    /// Slow until executions have shown otherwise.
+impl ExecutionPace {
+    /// Creates a pace that is slow until executions prove quick.
     pub fn new(epoch: Instant) -> Self {
         Self {
             epoch,
@@ -49,7 +49,7 @@ impl Pace {
         }
     }
 
-    /// Something was executed with so many bytes of inputs.
+    /// Records an execution with `bytes` bytes of inputs.
     pub fn note(&self, begun: Instant, end: Instant, bytes: usize) {
         let took = end.saturating_duration_since(begun);
         let mean = self.mean.load(Relaxed);
@@ -70,8 +70,8 @@ impl Pace {
         }
     }
 
-    /// Whether a request with so many bytes of inputs is executed quickly, as far as is known: one of another size may be
-    /// another matter.
+    /// Returns true if a request with this many bytes of inputs should execute quickly. More than twice the most bytes that
+    /// were executed quickly may be slow.
     pub fn is_quick(&self, bytes: usize, now: Instant) -> bool {
         self.is_quick.load(Relaxed)
             && bytes / 2 <= self.quick_bytes.load(Relaxed)
@@ -83,7 +83,7 @@ impl Pace {
     }
 }
 
-/// Written only where it changes: all threads read it.
+/// Writes the flag only if it changes, because all threads read it.
 fn set(flag: &AtomicBool, value: bool) {
     if flag.load(Relaxed) != value {
         flag.store(value, Relaxed);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     /// Has executions of this length one after the other, and returns how many it took until it is quick, or is not.
-    fn until(pace: &Pace, is_quick: bool, took: Duration) -> usize {
+    fn until(pace: &ExecutionPace, is_quick: bool, took: Duration) -> usize {
         let at = pace.epoch + micros(1);
         (1..1000)
             .find(|_| {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_model_is_quick_after_some_quick_executions_and_no_more_after_slow_ones() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         assert!(!pace.is_quick(0, pace.epoch));
         assert!((8..20).contains(&until(&pace, true, micros(10))));
         let at = pace.epoch;
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_loses_its_processor_once_costs_a_few_executions() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         until(&pace, true, micros(10));
         let at = pace.epoch;
         pace.note(at, at + Duration::from_millis(9), 100);
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_execution_that_is_far_too_long_makes_a_pause() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         let end = pace.epoch + Duration::from_secs(2);
         pace.note(pace.epoch, end, 100);
         (0..100).for_each(|_| pace.note(end, end + micros(10), 100));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_much_larger_is_another_matter() {
-        let pace = Pace::new(Instant::now());
+        let pace = ExecutionPace::new(Instant::now());
         until(&pace, true, micros(10));
         assert!(pace.is_quick(201, pace.epoch + micros(1)));
         assert!(!pace.is_quick(202, pace.epoch + micros(1)));

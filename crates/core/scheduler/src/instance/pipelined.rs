@@ -1,4 +1,4 @@
-//! Executing requests one by one, each handed over while the one before it is executed.
+//! Executes requests one by one; each is handed over while the one before it is executed.
 
 use std::{
     ops::ControlFlow,
@@ -10,12 +10,12 @@ use galatea_backend::{Batch, Outcome, Pipeline};
 use super::executor::Executor;
 use crate::{
     queued_request::QueuedRequest,
-    request_queue::{HandedOver, Next},
+    request_queue::{Next, PrefetchedRequest},
 };
 
 impl Executor {
-    /// Executes a request, and then those that are handed over behind it. Returns how many are finished that the queue
-    /// does not know of.
+    /// Executes a request and then those that are handed over behind it. Returns the number of finished requests that the
+    /// queue has not been told of.
     pub(super) fn execute_pipelined(&mut self, first: QueuedRequest) -> usize {
         let mut current = self.batch_of(first);
         self.with_pipeline(&mut current, |pipeline, batch| pipeline.begin(batch));
@@ -33,7 +33,7 @@ impl Executor {
         }
     }
 
-    /// How many more requests may wait in the instance. `None`: it does not execute what waits.
+    /// Returns how many more requests may wait in the instance, or `None` if it does not execute waiting requests.
     fn room(&mut self) -> Option<usize> {
         if self.has_panicked {
             return None;
@@ -41,14 +41,14 @@ impl Executor {
         self.instance.pipeline().filter(|p| !p.has_ended()).map(|p| p.room())
     }
 
-    /// Hands requests over behind the one that is executed, or puts them back. Returns how many are finished thereby.
+    /// Hands requests over behind the one that is executed, or puts them back. Returns the number of requests this finishes.
     fn hand_all_over(&mut self, requests: Vec<QueuedRequest>) -> usize {
         let mut requests = requests.into_iter();
         let mut done = 0;
         while let Some(request) = requests.next() {
             match self.hand_over(request) {
                 ControlFlow::Continue(finished) => done += finished,
-                // None overtakes it.
+                // Later requests must not overtake this one.
                 ControlFlow::Break(request) => {
                     self.slot.queue.put_back([request].into_iter().chain(requests).collect());
                     break;
@@ -58,7 +58,7 @@ impl Executor {
         done
     }
 
-    /// Hands a request over: how many are finished thereby. Gives it back when there is no room for it.
+    /// Hands a request over and returns the number of requests this finishes. Gives the request back if there is no room.
     fn hand_over(&mut self, request: QueuedRequest) -> ControlFlow<QueuedRequest, usize> {
         let QueuedRequest { pending, arrival } = request;
         self.handed_over = self.handed_over.wrapping_add(1);
@@ -80,11 +80,13 @@ impl Executor {
         };
         let request = QueuedRequest { pending, arrival };
         let Some(waiting) = waiting else { return ControlFlow::Break(request) };
-        self.slot.queue.handed_over(self.slot.index, HandedOver { request, number, waiting });
+        self.slot
+            .queue
+            .handed_over(self.slot.index, PrefetchedRequest { request, number, waiting });
         ControlFlow::Continue(0)
     }
 
-    /// A batch whose execution begins now.
+    /// Makes a batch of a request, whose execution begins now.
     fn batch_of(&self, request: QueuedRequest) -> Batch {
         let batch = self.new_batch([self.slot.responses.take(request)]);
         self.slot.busy.begin(batch.execution().received);
@@ -92,7 +94,7 @@ impl Executor {
         batch
     }
 
-    /// Nothing is done after a panic, which fails the batch.
+    /// Calls the pipeline, unless the instance has panicked. A panic fails the batch.
     fn with_pipeline<R>(
         &mut self,
         batch: &mut Batch,

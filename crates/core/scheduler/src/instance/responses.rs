@@ -1,5 +1,5 @@
-//! How the requests of a queue are answered: counted first, so that a client that has its response finds it counted,
-//! and in the order of arrival where the configuration asks for that.
+//! Answers the requests of a queue. Requests are counted first, so that a client that has its response finds it counted.
+//! Responses are sent in the order of arrival if the configuration asks for it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -22,18 +22,18 @@ use crate::{
 pub(crate) struct Responses {
     pub model_name: Arc<str>,
     pub accounting: Arc<RequestAccounting>,
-    /// Present when responses leave in the order of arrival.
+    /// Present if responses are sent in the order of arrival.
     pub order: Option<Arc<CompletionQueue>>,
 }
 
 impl Responses {
-    /// The same for requests that come from no queue, and whose failures are told elsewhere.
+    /// Returns responses for requests that come from no queue and whose failures are reported elsewhere.
     pub fn unlogged(&self) -> Self {
         let accounting = Arc::new(self.accounting.unlogged());
         Self { model_name: self.model_name.clone(), accounting, order: None }
     }
 
-    /// Takes a request that has left the queue: what is answered from now on keeps the order, if there is one.
+    /// Takes a request that has left the queue. Its responses keep the order of arrival if one is configured.
     pub fn take(&self, request: QueuedRequest) -> PendingRequest {
         self.accounting.statistics.pending_down();
         let QueuedRequest { mut pending, arrival } = request;
@@ -43,8 +43,7 @@ impl Responses {
         pending
     }
 
-    /// Counts and answers an executed batch. Returns when its execution ended, and how many of its requests are answered
-    /// later.
+    /// Counts and answers an executed batch. Returns the time its execution ended and the number of requests answered later.
     pub fn answer_batch(
         &self,
         mut batch: Batch,
@@ -93,13 +92,13 @@ impl Responses {
         }
     }
 
-    /// Answers a request that has waited too long.
+    /// Answers a request that waited too long.
     fn answer_expired(&self, request: QueuedRequest, failure: RequestFailure) {
         self.accounting.statistics.record_refusal(RefusalReason::QueueTimeout);
         self.fail(request, FailureReason::Rejected, failure.into());
     }
 
-    /// Answers queued requests that nothing can execute any more.
+    /// Answers queued requests that no instance can execute any more.
     pub fn answer_outage(&self, requests: Vec<QueuedRequest>, reason: &Error) {
         for request in requests {
             self.accounting.statistics.record_refusal(RefusalReason::NoInstance);
@@ -112,12 +111,12 @@ impl Responses {
         }
     }
 
-    /// The error of a request that the backend did not answer.
+    /// Returns the error for a request that the backend did not answer.
     pub fn unanswered(&self) -> Error {
         RequestFailure::Unanswered { model: self.model_name.to_string() }.into()
     }
 
-    /// Answers a request that was not executed, at once: whatever comes before it, in whichever order.
+    /// Answers an unexecuted request at once, without waiting for earlier requests.
     fn fail(&self, request: QueuedRequest, reason: FailureReason, error: Error) {
         self.accounting.statistics.pending_down();
         let QueuedRequest { pending, arrival } = request;

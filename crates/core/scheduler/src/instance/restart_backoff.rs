@@ -1,16 +1,16 @@
-//! How long to wait before an instance is restarted.
+//! Computes the wait before an instance is restarted.
 
 use std::time::{Duration, Instant};
 
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// An instance that worked this many times longer than the next wait does not break again and again.
+/// An instance that worked this many times longer than the next wait is stable.
 const STABLE_FACTOR: u32 = 10;
-/// Nor does one that worked this long.
+/// An instance that worked this long is stable.
 const STABLE_TIME: Duration = Duration::from_secs(10);
 
-/// The waits between restarts of one instance: none the first time, then longer and longer, so that one that cannot
-/// be started, or breaks right after, does not keep the machine busy.
+/// The waits between restarts of one instance: none the first time, then longer and longer. An instance that cannot be
+/// started, or breaks right after its start, must not keep the machine busy.
 pub(crate) struct RestartBackoff {
     next: Duration,
     started_at: Instant,
@@ -25,7 +25,7 @@ impl RestartBackoff {
         self.started_at = now;
     }
 
-    /// The wait for an instance that broke now.
+    /// Returns the wait for an instance that broke now.
     pub fn after_break(&mut self, now: Instant) -> Duration {
         let worked = now.saturating_duration_since(self.started_at);
         if worked >= (self.next * STABLE_FACTOR).min(STABLE_TIME) {
@@ -34,7 +34,7 @@ impl RestartBackoff {
         self.after_failure()
     }
 
-    /// The wait for an instance that could not be started.
+    /// Returns the wait for an instance that could not be started.
     pub fn after_failure(&mut self) -> Duration {
         let next = (self.next * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
         std::mem::replace(&mut self.next, next)

@@ -1,4 +1,4 @@
-//! The place of one instance in its queue, where instances follow each other as they are restarted.
+//! The place of one instance in its queue. Each restart puts a new instance in the same place.
 
 use std::{
     any::Any,
@@ -12,21 +12,21 @@ use galatea_types::{Error, Result};
 use super::responses::Responses;
 use crate::{load::BusyTime, open_streams::OpenStreams, request_queue::RequestQueue};
 
-/// What the instance of one thread is made for, and the queue it takes its requests from.
+/// The specification of the instance on one thread, and the queue that it takes requests from.
 pub(crate) struct InstanceSlot {
     pub queue: Arc<RequestQueue>,
     pub responses: Responses,
-    /// Number among the instances of the queue.
+    /// The number of the instance in the queue.
     pub index: usize,
     pub spec: InstanceSpec,
-    /// What it answers after `execute` has returned.
+    /// Executions that still answer requests after `execute` has returned.
     pub streams: Arc<OpenStreams>,
-    /// How long it has been at work.
+    /// The time that the instance has been busy.
     pub busy: Arc<BusyTime>,
 }
 
 impl InstanceSlot {
-    /// Makes an instance with an alarm of its own.
+    /// Creates an instance with its own alarm.
     pub fn new_instance(
         &self,
         model_name: &Arc<str>,
@@ -45,7 +45,7 @@ impl InstanceSlot {
     }
 
     fn alarm(&self, model_name: Arc<str>, generation: u64) -> InstanceAlarm {
-        // Weak: a backend may keep the alarm as long as it likes.
+        // Weak, because a backend may keep the alarm for any time.
         let queue = Arc::downgrade(&self.queue);
         let (index, name) = (self.index, self.spec.name.clone());
         InstanceAlarm::new(move |reason| {
@@ -58,7 +58,7 @@ impl InstanceSlot {
     }
 }
 
-/// Drops an instance; a backend that panics even then does no further harm.
+/// Drops an instance and logs a panic of its backend.
 pub(super) fn discard(instance: Box<dyn ModelInstance>) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(instance))) {
         log::error!("dropping an instance panicked: {}", panic_message(&*panic));

@@ -1,33 +1,33 @@
-//! Executing steps of sequences: what the model is told of each, and what each leaves to its next one.
+//! Executes steps of sequences: adds the model's sequence inputs and passes states to the next step.
 
 use galatea_backend::{Batch, PendingRequest, SequenceStates};
 
 use super::executor::Executor;
 use crate::{
     queued_request::QueuedRequest,
-    request_queue::Done,
-    sequence::{OfSequence, SequenceInputs, SlotTicket, Step, StepEnd},
+    request_queue::FinishedWork,
+    sequence::{SequenceInputs, SequenceRequest, SlotTicket, Step, StepEnd},
 };
 
-/// A row of a batch; `None`: one without a request.
+/// A row of a batch; `None` is a row without a request.
 type Row = Option<Step<QueuedRequest, SequenceStates>>;
 
 type End = StepEnd<QueuedRequest, SequenceStates>;
 
-/// Where a row of a batch comes from.
+/// The sequence that a row of a batch belongs to.
 struct Origin {
     ticket: SlotTicket,
     /// Its place in the order of arrival.
     arrival: u64,
-    /// The next request of its sequence needs the states that it leaves.
+    /// True if the next request of its sequence needs the states that this one leaves.
     leaves_states: bool,
 }
 
 impl Executor {
     /// Executes steps of sequences and answers them, except for requests that are answered later or executed again.
-    pub(super) fn execute_steps(&mut self, rows: Vec<Row>) -> Done<QueuedRequest> {
+    pub(super) fn execute_steps(&mut self, rows: Vec<Row>) -> FinishedWork<QueuedRequest> {
         let context = self.context.clone();
-        let Some(inputs) = &context.sequences else { return Done::from(0) };
+        let Some(inputs) = &context.sequences else { return FinishedWork::from(0) };
         let origin = |Step { ticket, request, .. }: &Step<QueuedRequest, SequenceStates>| Origin {
             ticket: *ticket,
             arrival: request.arrival,
@@ -45,10 +45,10 @@ impl Executor {
         let (mut batch, streams) = self.run(batch, waiting);
         let count = origins.iter().flatten().count();
         let steps = self.ends(inputs, &mut batch, &origins);
-        Done { requests: count - self.answer(batch, streams), steps }
+        FinishedWork { requests: count - self.answer(batch, streams), steps }
     }
 
-    /// The batch: a request for each row.
+    /// Makes the batch: one request for each row.
     fn complete(&self, inputs: &SequenceInputs, rows: Vec<Row>) -> Vec<PendingRequest> {
         let complete = |step: Step<QueuedRequest, SequenceStates>| {
             let mut pending = self.slot.responses.take(step.request);
@@ -67,8 +67,8 @@ impl Executor {
             .collect()
     }
 
-    /// What each step left, before it is answered: its client may send the next one at once. One that was taken out of its
-    /// batch with states has not left them yet, or has told so itself.
+    /// Returns the end of each step. Called before the steps are answered, because a client may send its next request at once.
+    /// Steps that were taken out of the batch with their states report their own end.
     fn ends(
         &self,
         inputs: &SequenceInputs,

@@ -1,4 +1,4 @@
-//! The thread of one instance: it pulls batches and executes them, and restarts the instance when it broke.
+//! The thread of one instance: it pulls batches, executes them, and restarts a broken instance.
 
 use std::{cell::Cell, sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use super::{
 };
 use crate::{
     queued_request::QueuedRequest,
-    request_queue::{Done, RequestQueue, Work},
+    request_queue::{FinishedWork, RequestQueue, Work},
     sync::mpsc,
 };
 
-/// How long requests may wait, unanswered, for an instance that is about to be restarted.
+/// The longest time that requests wait, unanswered, for the restart of an instance.
 const MAX_WAIT_FOR_RESTART: Duration = Duration::from_secs(1);
 
-/// Runs on the thread of one instance: starts the instance, sends the outcome to `ready`, and executes
-/// batches until the queue is closed and empty. While it has none, what executes them lies in `executors`.
+/// Runs on the thread of one instance: starts the instance, sends the result to `ready`, and executes batches until the
+/// queue is closed and empty. While it has no batch, its executor is in `executors`.
 pub(crate) fn run(
     context: Arc<ModelContext>,
     slot: InstanceSlot,
@@ -35,9 +35,9 @@ pub(crate) fn run(
     let placed = placement.apply().map_err(|error| Error::internal(error.to_string()));
     match placed.and_then(|()| start(&slot, &context)) {
         Ok(instance) => {
-            // The starter waits for every thread, so it is there to receive this.
+            // The starter waits for every thread, so the channel is open.
             let _ = ready.send(Ok(()));
-            // The starter waits until no thread can send anything any more.
+            // The starter waits until all senders are dropped.
             drop(ready);
             let backoff = RestartBackoff::new(context.clock.now());
             let executor = Executor::new(context, slot, instance);
@@ -66,21 +66,21 @@ struct InstanceThread<'a> {
 
 impl InstanceThread<'_> {
     fn serve(mut self) {
-        let mut done = Done::from(0);
+        let mut done = FinishedWork::from(0);
         loop {
             let Some((work, thread)) = self.pull(done) else { return };
             self = thread;
             let executor = &mut self.executor;
             match work {
-                Work::Batch(requests) => done = Done::from(executor.execute(requests)),
+                Work::Batch(requests) => done = FinishedWork::from(executor.execute(requests)),
                 Work::Steps(steps) => done = executor.execute_steps(steps),
                 Work::Dropped(dropped) => {
-                    done = Done::from(dropped.len());
+                    done = FinishedWork::from(dropped.len());
                     executor.slot.responses.answer_dropped(dropped);
                 }
                 Work::Restart(reason) => {
                     executor.rest();
-                    done = Done::from(0);
+                    done = FinishedWork::from(0);
                     let Some(restarted) = self.restart(reason) else { return };
                     self = restarted;
                 }
@@ -90,7 +90,7 @@ impl InstanceThread<'_> {
                     return discard(self.executor.instance);
                 }
                 Work::End => {
-                    // An alarm that the instance raises because it ends is ignored.
+                    // From here on, alarms that the instance raises because it ends are ignored.
                     executor.slot.queue.instance_begins(executor.slot.index);
                     return discard(self.executor.instance);
                 }
@@ -98,8 +98,8 @@ impl InstanceThread<'_> {
         }
     }
 
-    /// Waits for work. While the thread sleeps, its executor lies where those find it who bring requests and execute them.
-    fn pull(self, done: Done<QueuedRequest>) -> Option<(Work<QueuedRequest>, Self)> {
+    /// Waits for work. While the thread sleeps, its executor is in `executors`, for threads that execute their own requests.
+    fn pull(self, done: FinishedWork<QueuedRequest>) -> Option<(Work<QueuedRequest>, Self)> {
         let Self { executor, backoff, executors } = self;
         let InstanceSlot { queue, index, .. } = &executor.slot;
         let (queue, index) = (queue.clone(), *index);
@@ -119,20 +119,20 @@ impl InstanceThread<'_> {
         Some((work, Self { executor: executor?, backoff, executors }))
     }
 
-    /// Drops the instance and starts it again, however often it takes. `None`: nothing is left to be done, because the
+    /// Drops the instance and starts it again, as often as needed. Returns `None` if there is nothing left to do, because the
     /// queue was closed or the instance retired.
     fn restart(mut self, mut reason: Error) -> Option<Self> {
         let Executor { context, slot, instance, has_panicked, .. } = *self.executor;
         let (queue, spec, model) = (&slot.queue, &slot.spec, &context.name);
         discard(instance);
-        // Panics come no faster than requests do: there is no need to slow them down.
+        // No wait after a panic: panics come no faster than requests do.
         let mut wait = match has_panicked {
             true => Duration::ZERO,
             false => self.backoff.after_break(context.clock.now()),
         };
         let mut is_given_up = false;
         loop {
-            // Before it is reported: a test may move its clock as soon as it is.
+            // Computed before the report, because a test may move its clock as soon as it gets that.
             let deadline = context.clock.after(wait);
             context.execution.events.report(|| DebugEvent::RestartPlanned {
                 instance: context.instance_name(&spec.name),
@@ -166,7 +166,7 @@ impl InstanceThread<'_> {
     }
 }
 
-/// Starts an instance and warms it up: from then on it counts as one that works.
+/// Starts an instance and warms it up. Afterwards it counts as working.
 fn start(slot: &InstanceSlot, context: &ModelContext) -> Result<Box<dyn ModelInstance>> {
     let mut instance = slot.new_instance(&context.name, &*context.model)?;
     if let Err(error) = warm_up(slot, context, &mut *instance) {
@@ -177,7 +177,7 @@ fn start(slot: &InstanceSlot, context: &ModelContext) -> Result<Box<dyn ModelIns
     Ok(instance)
 }
 
-/// Requests no longer wait for this instance; those that wait for no other are answered.
+/// Stops requests from waiting for this instance. Answers those that wait for no other.
 fn give_up(slot: &InstanceSlot, reason: &Error) {
     let unserved = slot.queue.give_up_instance(slot.index, reason);
     let count = unserved.len();

@@ -1,4 +1,4 @@
-//! Warm-up: what an instance executes after it was started, and before it gets requests of clients.
+//! Warm-up: requests that an instance executes after its start and before it gets requests of clients.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,10 +18,10 @@ use crate::{
     sync::{LockExt, Mutex, mpsc},
 };
 
-/// Errors of one execution that are told. A stream may have any number of them.
+/// The largest number of errors of one execution that are reported. A stream may have any number of them.
 const MOST_ERRORS: usize = 16;
 
-/// Executes all samples. Statistics count them, as Triton does.
+/// Executes all samples. As in Triton, statistics count them.
 ///
 /// # Errors
 /// The errors of the first execution that has any.
@@ -33,7 +33,7 @@ pub(super) fn warm_up(
     let execution = Execution { slot, context, responses: slot.responses.unlogged() };
     for sample in &*context.warm_up {
         for iteration in 1..=sample.count {
-            // What is still queued then waits for nothing more.
+            // Ends once the queue is closed, so that requests still queued wait no longer.
             if slot.queue.is_closed_by(slot.index, context.clock.now()) {
                 return Ok(());
             }
@@ -50,7 +50,7 @@ pub(super) fn warm_up(
 struct Execution<'a> {
     slot: &'a InstanceSlot,
     context: &'a ModelContext,
-    /// Nothing is logged of a request that fails: whoever starts the instance says it.
+    /// Failed requests are not logged: the starter of the instance reports the failure.
     responses: Responses,
 }
 
@@ -64,7 +64,7 @@ impl Execution<'_> {
             let errors = self.run(sample, together, instance);
             let messages: String =
                 errors.iter().map(|error| format!("{}; ", error.message())).collect();
-            // The first one may have a cause.
+            // The first error may have a cause, which is kept.
             if let Some(first) = errors.into_iter().next() {
                 // Triton's text.
                 let text = format!("failed to run warmup sample '{}': {messages}", sample.name);
@@ -74,7 +74,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Executes some equal requests, and waits until each has its last response. Returns the errors among the responses.
+    /// Executes equal requests and waits until each has its last response. Returns the errors among the responses.
     fn run(
         &self,
         sample: &WarmupSample,
@@ -90,7 +90,7 @@ impl Execution<'_> {
         let pending = (0..count).map(pending).collect();
         drop(is_open);
         let panicked = self.execute(pending, instance);
-        // Nothing is sent: it ends when the last response has left.
+        // Nothing is ever sent: the loop ends after the last response.
         end.iter().for_each(|()| {});
         let mut errors = std::mem::take(&mut *errors.lock_unpoisoned());
         if errors.is_empty() {
@@ -99,7 +99,7 @@ impl Execution<'_> {
         errors
     }
 
-    /// Returns how it panicked, if it did: requests that it took may have been answered all the same.
+    /// Executes the requests. Returns the panic, if there was one: requests that the backend took may still have been answered.
     fn execute(
         &self,
         pending: Vec<PendingRequest>,
@@ -123,7 +123,7 @@ impl Execution<'_> {
         if let Some(error) = &panicked {
             batch.fail_all(error);
         }
-        // Executed once is warm enough.
+        // One execution is enough for a warm-up.
         for (_, pending) in batch.take_executed_again() {
             pending.responder.discard();
         }
@@ -145,10 +145,10 @@ impl Execution<'_> {
     }
 }
 
-/// Takes the responses to one request, of which only the errors are kept.
+/// Receives the responses to one request and keeps only the errors.
 struct Sink {
     errors: Arc<Mutex<Vec<Error>>>,
-    /// Dropped behind the last response.
+    /// Dropped after the last response.
     _is_open: mpsc::Sender<()>,
 }
 

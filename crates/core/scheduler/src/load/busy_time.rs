@@ -1,27 +1,27 @@
-//! How long an instance has been at work: one number, written when its work begins and when it ends, with the instants
-//! that are noted for the statistics anyway.
+//! Measures how long an instance has been busy: one number, written when its work begins and ends, with the instants that
+//! are recorded for the statistics anyway.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// How long one instance has been at work since it was made. One thread at a time tells it, any may ask.
+/// The time that one instance has been busy since it was created. One thread at a time updates it; any thread may read it.
 #[derive(Debug)]
 pub(crate) struct BusyTime {
     epoch: Instant,
-    /// Twice a number of nanoseconds, and 1 more while at work. The number is what does not change meanwhile: at work the
-    /// time that was no work, at rest the time that was. So that what is read fits itself, whenever it is read.
+    /// Twice a number of nanoseconds, plus 1 while busy. The number is the idle time so far while busy, and the
+    /// busy time so far while idle: it does not change meanwhile, so one read always gives a consistent value.
     state: AtomicU64,
 }
 
 impl BusyTime {
-    /// At rest. Nothing is before `epoch`.
+    /// Creates an idle state. No instant may be before `epoch`.
     pub fn new(epoch: Instant) -> Self {
         Self { epoch, state: AtomicU64::new(0) }
     }
 
-    /// Work began at this instant, unless the instance is at work already.
+    /// Begins work at this instant, unless the instance is already busy.
     pub fn begin(&self, at: Instant) {
         let (is_busy, busy) = parts(self.state.load(Ordering::Relaxed));
         if !is_busy {
@@ -30,7 +30,7 @@ impl BusyTime {
         }
     }
 
-    /// Work ended at this instant, unless the instance is at rest already.
+    /// Ends work at this instant, unless the instance is already idle.
     pub fn end(&self, at: Instant) {
         let (is_busy, idle) = parts(self.state.load(Ordering::Relaxed));
         if is_busy {
@@ -38,7 +38,7 @@ impl BusyTime {
         }
     }
 
-    /// In all, what goes on at `now` included.
+    /// Returns the busy time until `now`, including work in progress.
     pub fn until(&self, now: Instant) -> Duration {
         let busy = match parts(self.state.load(Ordering::Relaxed)) {
             (true, idle) => self.since_epoch(now).saturating_sub(idle),
@@ -49,7 +49,7 @@ impl BusyTime {
 
     fn since_epoch(&self, at: Instant) -> u64 {
         let nanos = at.saturating_duration_since(self.epoch).as_nanos();
-        // One bit is taken: that leaves 292 years.
+        // One bit is used as the flag; the rest is enough for 292 years.
         u64::try_from(nanos).unwrap_or(u64::MAX).min(u64::MAX >> 1)
     }
 }

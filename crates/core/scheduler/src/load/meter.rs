@@ -1,7 +1,7 @@
-//! How much of what a model's instances can do is asked of them: the share of the last second in which they were at work,
-//! and what waits beside that, measured by what they take at once.
+//! Measures the load of a model's instances: the share of the last second in which they were busy, plus the queue,
+//! counted in rounds of executions.
 //!
-//! What instances tell is noted twice a second by [`LoadMeter::sample`]; who asks compares this moment with what was noted a second ago, and changes nothing thereby.
+//! [`LoadMeter::sample`] records samples twice a second. Readers compare the present with a second ago and change nothing.
 
 use std::{
     collections::VecDeque,
@@ -13,54 +13,54 @@ use galatea_types::LockExt;
 
 use super::BusyTime;
 
-/// A load is that of this time at least, where that much is known.
+/// The shortest time that a load covers, if that much is recorded.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Most samples that are kept: more than there are in a window, however often somebody notes one.
+/// The largest number of samples kept: more than a window has, however often samples are taken.
 const MAX_SAMPLES: usize = 64;
 
-/// What the instances of a model and its queue were at over the last second.
+/// The load of a model's instances and queue over the last second.
 #[derive(Default)]
-pub(crate) struct LoadMeter(Mutex<Noted>);
+pub(crate) struct LoadMeter(Mutex<NotedChange>);
 
 #[derive(Default)]
-struct Noted {
+struct NotedChange {
     instances: Vec<Arc<BusyTime>>,
-    /// Of instances that are gone.
+    /// The busy time of removed instances.
     ended: Duration,
-    /// The first is older than the window, the others are not.
+    /// Only the first is older than the window.
     samples: VecDeque<Sample>,
 }
 
-/// What can be asked of a model at this moment.
+/// The instances of a model, and the size of their executions, at this moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     /// All its instances.
     pub instances: usize,
-    /// Those that work.
+    /// Its working instances.
     pub working: usize,
-    /// Requests that one execution takes at most, if each is of one item.
+    /// The largest number of requests in one execution, if each has one item.
     pub per_execution: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Sample {
     at: Instant,
-    /// Work of all instances until then.
+    /// The busy time of all instances until then.
     busy: Duration,
-    /// Requests that waited then.
+    /// The number of requests that waited then.
     queued: u64,
 }
 
 impl LoadMeter {
-    /// One more instance, at rest, until what is returned is dropped.
+    /// Adds an idle instance. It is removed when the returned value is dropped.
     pub fn add_instance(&self, now: Instant) -> Arc<BusyTime> {
         let busy = Arc::new(BusyTime::new(now));
         self.0.lock_unpoisoned().instances.push(busy.clone());
         busy
     }
 
-    /// Notes the moment, for those that ask later. `queued`: requests that wait.
+    /// Records a sample for later readers. `queued` is the number of waiting requests.
     pub fn sample(&self, now: Instant, queued: u64) {
         let mut noted = self.0.lock_unpoisoned();
         noted.forget_ended(now);
@@ -73,8 +73,8 @@ impl LoadMeter {
         }
     }
 
-    /// Work of the working instances, 0 to 1, and the queue in rounds of executions, both on average since the last sample
-    /// that is as old as the window, or since the first.
+    /// Returns the busy share of the working instances, 0 to 1, plus the queue in rounds of executions. Both are averages
+    /// since the last sample that is as old as the window, or since the first sample.
     pub fn load(&self, now: Instant, queued: u64, capacity: Capacity) -> f64 {
         let noted = self.0.lock_unpoisoned();
         let latest = noted.at(now, queued);
@@ -92,13 +92,13 @@ impl LoadMeter {
     }
 }
 
-impl Noted {
+impl NotedChange {
     fn at(&self, now: Instant, queued: u64) -> Sample {
         let working: Duration = self.instances.iter().map(|busy| busy.until(now)).sum();
         Sample { at: now, busy: self.ended + working, queued }
     }
 
-    /// What an instance that is gone has done stays, so that the sum does not fall.
+    /// Keeps the busy time of removed instances, so that the sum never falls.
     fn forget_ended(&mut self, now: Instant) {
         let Self { instances, ended, .. } = self;
         instances.retain(|busy| {
@@ -116,7 +116,7 @@ impl Sample {
         now.saturating_duration_since(self.at) >= WINDOW
     }
 
-    /// Seconds that requests waited, all of them together, until a later sample: as if their number changed evenly.
+    /// Returns the seconds that all requests waited together until a later sample, if their number changed evenly.
     fn waited_until(&self, later: &Sample) -> f64 {
         let seconds = later.at.saturating_duration_since(self.at).as_secs_f64();
         (self.queued + later.queued) as f64 / 2.0 * seconds
@@ -124,13 +124,13 @@ impl Sample {
 }
 
 impl Capacity {
-    /// `busy`: instances at work, on average.
+    /// Returns the busy share; `busy` is the average number of busy instances.
     fn share(self, busy: f64) -> f64 {
-        // What works no more may have worked a moment ago.
+        // An instance that has stopped working may have been busy a moment ago.
         if self.working == 0 { 0.0 } else { (busy / self.working as f64).min(1.0) }
     }
 
-    /// How often all instances have to execute for this many requests. While none works, as if all did.
+    /// Returns how often all working instances must execute for this many requests. If none works, all are counted.
     fn rounds(self, queued: f64) -> f64 {
         let instances = if self.working == 0 { self.instances } else { self.working };
         queued / (instances.max(1) * self.per_execution.max(1)) as f64

@@ -1,5 +1,5 @@
-//! How much of what a model's instances can do is asked of them. Nothing is counted for it on the path of a request: an
-//! instance tells when its work begins and ends, with instants that are noted anyway.
+//! Measures the load of a model's instances. The path of a request counts nothing for it: an instance records when its work
+//! begins and ends, with instants that are recorded anyway.
 
 mod busy_time;
 mod meter;

@@ -1,17 +1,17 @@
-//! Instance threads that sleep until there is work, around a value under a lock.
+//! Puts instance threads to sleep until there is work, around a value under a lock.
 //!
-//! This is the only place that knows who sleeps and whom to wake. A thread without work *sleeps*; at most one, the
-//! *leader*, waits for a batch to grow. Whoever adds work wakes at most one thread, and none where none sleeps:
-//! a wake-up costs a system call, so none is sent twice. A thread that was woken counts as such until it has the
-//! lock again, so that those who add more meanwhile know that somebody is on the way.
+//! Only this module knows which threads sleep and which to wake. A thread without work *sleeps*; at most one, the
+//! *leader*, waits for a batch to grow. A thread that adds work wakes at most one sleeping thread. A wake-up costs a
+//! system call, so none is sent twice. A woken thread counts as woken until it has the lock again, so that other threads
+//! that add work know that one is coming.
 //!
-//! What work is, and for whom, is not known here: conditions on the value are handed in.
+//! This module does not know what work is: callers pass conditions on the value.
 //!
-//! Threads that take the same work share a *lane*. Where work is for one thread only, each has a lane of its own, so that
-//! who adds work wakes whom it is for. Of those asleep in a lane the one that sleeps shortest is woken: what it uses is
-//! likelier to be in the processor's caches still.
+//! Threads that take the same work share a *lane*. If work is for one thread only, each thread has a lane of its own,
+//! so that the right one is woken. Of the sleepers in a lane, the one that fell asleep last is woken: its data is more
+//! likely still in the processor's caches.
 //!
-//! Who adds work may do it itself, in the place of a thread that sleeps, which sleeps on meanwhile ([`sleepers`]).
+//! A thread that adds work may do it itself in place of a sleeping thread, which sleeps on meanwhile ([`sleepers`]).
 
 mod sleepers;
 #[cfg(test)]
@@ -34,27 +34,27 @@ use crate::{
 /// A value under a lock, and the threads that sleep until it has something for them.
 pub(crate) struct Parking<S> {
     state: Mutex<State<S>>,
-    /// Where the leader of each lane waits. There is at least one lane.
+    /// The place where the leader of each lane waits. There is at least one lane.
     leaders: Vec<Condvar>,
-    /// Where everybody else waits for a condition on the value, see [`Parking::wait_until`].
+    /// The place where all others wait for a condition on the value, see [`Parking::wait_until`].
     observers: Condvar,
-    /// Where the thread sleeps that looks when a time has come.
+    /// The place where the timekeeper's thread sleeps.
     timekeeper: Condvar,
-    /// Tells when a wait is over.
+    /// The clock that decides when a wait is over.
     clock: Clock,
 }
 
 struct State<S> {
     value: S,
     sleepers: Sleepers,
-    /// Of each lane.
-    leaders: Vec<Option<Leader>>,
-    /// Callers of [`Parking::wait_until`]; while there are none, nobody is notified.
+    /// The leader of each lane.
+    leaders: Vec<Option<LeadingThread>>,
+    /// The number of callers of [`Parking::wait_until`]. With none, nobody is notified.
     observing: usize,
     timekeeper: Timekeeper,
 }
 
-struct Leader {
+struct LeadingThread {
     batch: GrowingBatch,
     is_woken: bool,
 }
@@ -63,12 +63,12 @@ struct Leader {
 pub(crate) struct Locked<'a, S> {
     parking: &'a Parking<S>,
     state: MutexGuard<'a, State<S>>,
-    /// Whose threads wait and are woken.
+    /// The lane whose threads wait and are woken.
     lane: usize,
 }
 
 impl<S> Parking<S> {
-    /// `lanes`: how many there are, at least one.
+    /// Creates the lock around `value`. `lanes` is the number of lanes, at least one.
     pub fn new(value: S, lanes: usize, clock: Clock) -> Self {
         let lanes = lanes.max(1);
         Self {
@@ -86,13 +86,12 @@ impl<S> Parking<S> {
         }
     }
 
-    /// No code that can panic half-way through a change runs under this lock. What is done with it concerns the first
-    /// lane.
+    /// Locks the value for the first lane. No code that can panic half-way through a change may run under this lock.
     pub fn lock(&self) -> Locked<'_, S> {
         self.lock_lane(0)
     }
 
-    /// The same for another lane, by its number.
+    /// Locks the value for another lane, by its number.
     pub fn lock_lane(&self, lane: usize) -> Locked<'_, S> {
         Locked { parking: self, state: self.state.lock_unpoisoned(), lane }
     }
@@ -102,8 +101,8 @@ impl<S> Parking<S> {
         &self.clock
     }
 
-    /// Waits until `condition` holds, until `deadline` at most; returns whether it does. The condition is looked at
-    /// again after each [`Locked::notify_observers`].
+    /// Waits until `condition` holds, or until `deadline`; returns whether it holds. The condition is checked again after
+    /// each [`Locked::notify_observers`].
     pub fn wait_until(&self, deadline: Instant, condition: impl Fn(&S) -> bool) -> bool {
         let mut state = self.state.lock_unpoisoned();
         state.observing += 1;
@@ -117,7 +116,7 @@ impl<S> Parking<S> {
 }
 
 impl<'a, S> Locked<'a, S> {
-    /// The same lock, for what concerns another lane.
+    /// Returns the same lock for another lane.
     pub fn in_lane(self, lane: usize) -> Self {
         Self { lane, ..self }
     }
@@ -131,18 +130,18 @@ impl<'a, S> Locked<'a, S> {
         self.state.leaders[self.lane].is_some()
     }
 
-    /// Whether a thread has no work, or was woken and has not looked for it yet.
+    /// Returns true if a thread has no work, or was woken and has not looked for it yet.
     pub fn has_idle_threads(&self) -> bool {
         self.state.sleepers.idle(self.lane) > 0
     }
 
-    /// The threads that are so, and the leader.
+    /// Returns the number of such threads, including the leader.
     pub fn idle_threads(&self) -> usize {
         self.state.sleepers.idle(self.lane) + usize::from(self.has_leader())
     }
 
-    /// Sleeps until there is work for this `thread`, or it `is_needed` for another reason. With a `deadline` until then at
-    /// most, and longer only where another thread does its work.
+    /// Sleeps until there is work for this `thread`, until it `is_needed` for another reason, or until the `deadline`. The
+    /// sleep is longer than that only while another thread does its work.
     pub fn sleep(
         mut self,
         thread: usize,
@@ -161,15 +160,15 @@ impl<'a, S> Locked<'a, S> {
                 place.wait_while_unpoisoned(state, |state| state.sleepers.is_replaced(thread))
             }
         };
-        // It does not sleep any more.
+        // The thread is awake again.
         state.sleepers.awake(thread, lane);
         Self { parking, state, lane }
     }
 
-    /// Waits as the leader, until the time of the batch is over, a new request ends the wait, or the thread
-    /// `is_needed` for another reason.
+    /// Waits as the leader until the batch's time is over, a new request ends the wait, or the thread `is_needed` for
+    /// another reason.
     pub fn lead(mut self, batch: GrowingBatch, is_needed: impl Fn(&S) -> bool) -> Self {
-        self.state.leaders[self.lane] = Some(Leader { batch, is_woken: false });
+        self.state.leaders[self.lane] = Some(LeadingThread { batch, is_woken: false });
         let Self { parking, state, lane } = self;
         let is_waiting = |state: &mut State<S>| {
             let leader = state.leaders[lane].as_ref();
@@ -182,8 +181,7 @@ impl<'a, S> Locked<'a, S> {
         Self { parking, state, lane }
     }
 
-    /// Sleeps as long as `condition` holds, not to be woken for work: only [`Locked::wake_sleepers`] makes
-    /// the thread look again.
+    /// Sleeps while `condition` holds and is not woken for work. Only [`Locked::wake_sleepers`] makes the thread check again.
     pub fn sleep_while(mut self, thread: usize, condition: impl Fn(&S) -> bool) -> Self {
         let place = self.state.sleepers.place_of(thread);
         let Self { parking, state, lane } = self;
@@ -191,10 +189,10 @@ impl<'a, S> Locked<'a, S> {
         Self { parking, state, lane }
     }
 
-    /// Unlocks after a request was added, and wakes a thread for it where that is necessary.
+    /// Unlocks after a request was added, and wakes a thread for it if necessary.
     ///
-    /// `ends_wait`: whether the leader, if there is one, should decide again. `one_is_enough`: one thread takes
-    /// all the work it finds, and wakes another one for what it leaves.
+    /// `ends_wait`: the leader, if there is one, should decide again. `one_is_enough`: one thread takes all the work it finds,
+    /// and wakes another one for what it leaves.
     pub fn wake_for_new(
         mut self,
         one_is_enough: bool,
@@ -213,15 +211,15 @@ impl<'a, S> Locked<'a, S> {
         }
     }
 
-    /// Unlocks after a thread has taken its work, and wakes another one for the `left` requests where nobody is
-    /// on the way to them.
+    /// Unlocks after a thread has taken its work, and wakes another one for the `left` requests unless enough threads are
+    /// coming already.
     pub fn wake_for_rest(self, left: usize) {
         if left > self.state.sleepers.woken(self.lane) && !self.has_leader() {
             self.wake_one();
         }
     }
 
-    /// Unlocks, and wakes a thread that sleeps, if one does.
+    /// Unlocks, and wakes one sleeping thread, if there is any.
     pub fn wake_one(mut self) {
         let woken = self.state.sleepers.wake(self.lane);
         drop(self);
@@ -230,7 +228,7 @@ impl<'a, S> Locked<'a, S> {
         }
     }
 
-    /// Wakes a thread of a lane, be it asleep or the leader, without unlocking.
+    /// Wakes a thread of a lane, asleep or leader, without unlocking.
     pub fn wake_lane(&mut self, lane: usize) {
         match self.state.leaders.get_mut(lane) {
             None => {}
@@ -246,7 +244,7 @@ impl<'a, S> Locked<'a, S> {
         }
     }
 
-    /// Unlocks, and makes every thread and every observer look at the value again.
+    /// Unlocks, and makes every thread and every observer check the value again.
     pub fn wake_all(self) {
         self.wake_sleepers();
         let Self { parking, state, .. } = self;
@@ -256,12 +254,12 @@ impl<'a, S> Locked<'a, S> {
         parking.timekeeper.notify_all();
     }
 
-    /// Makes the threads that sleep, in any lane, check whether they are needed.
+    /// Makes the sleeping threads of all lanes check if they are needed.
     pub fn wake_sleepers(&self) {
         self.state.sleepers.places().for_each(Condvar::notify_all);
     }
 
-    /// Makes those in [`Parking::wait_until`] check their condition.
+    /// Makes the callers of [`Parking::wait_until`] check their condition.
     pub fn notify_observers(&self) {
         if self.state.observing > 0 {
             self.parking.observers.notify_all();

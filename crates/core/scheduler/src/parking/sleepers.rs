@@ -1,29 +1,29 @@
-//! The threads that sleep, lane by lane, and those in whose place somebody else works meanwhile.
+//! The sleeping threads, lane by lane, and those that another thread replaces meanwhile.
 
 use std::sync::Arc;
 
 use super::Locked;
 use crate::sync::Condvar;
 
-/// The threads that sleep, and where.
+/// The sleeping threads and their condition variables.
 pub(super) struct Sleepers {
-    lanes: Vec<Lane>,
-    /// By their numbers.
+    lanes: Vec<SleeperLane>,
+    /// By thread number.
     threads: Vec<Thread>,
 }
 
 /// The threads of a lane that have no work.
 #[derive(Clone, Default)]
-struct Lane {
-    /// Asleep, and nobody has woken them yet; the last fell asleep last.
+struct SleeperLane {
+    /// Threads that sleep and have not been woken; the last one fell asleep last.
     sleeping: Vec<usize>,
-    /// Threads woken that have not looked at the value yet.
+    /// The number of woken threads that have not checked the value yet.
     woken: usize,
 }
 
 struct Thread {
     condition: Condition,
-    /// Where it sleeps.
+    /// The condition variable that the thread sleeps on.
     place: Arc<Condvar>,
 }
 
@@ -32,16 +32,16 @@ enum Condition {
     Awake,
     Asleep,
     Woken,
-    /// Somebody else does its work, and it is to sleep on.
+    /// Another thread does its work, so it sleeps on.
     Replaced,
 }
 
 impl Sleepers {
     pub fn new(lanes: usize) -> Self {
-        Self { lanes: vec![Lane::default(); lanes], threads: Vec::new() }
+        Self { lanes: vec![SleeperLane::default(); lanes], threads: Vec::new() }
     }
 
-    /// Threads of the lane that have no work, or were woken and have not looked for it yet.
+    /// Returns the number of threads of the lane that have no work, or were woken and have not looked for it yet.
     pub fn idle(&self, lane: usize) -> usize {
         self.lanes[lane].sleeping.len() + self.lanes[lane].woken
     }
@@ -54,7 +54,7 @@ impl Sleepers {
         self.threads.iter().map(|thread| &*thread.place)
     }
 
-    /// Where a thread waits. It is known from then on.
+    /// Returns the place where a thread waits, and adds the thread if it is new.
     pub fn place_of(&mut self, thread: usize) -> Arc<Condvar> {
         let new = || Thread { condition: Condition::Awake, place: Arc::new(Condvar::new()) };
         if thread >= self.threads.len() {
@@ -63,7 +63,7 @@ impl Sleepers {
         self.threads[thread].place.clone()
     }
 
-    /// Where the thread is to wait as long as it [sleeps on](Self::sleeps_on).
+    /// Returns the place where the thread must wait as long as it [sleeps on](Self::sleeps_on).
     pub fn fall_asleep(&mut self, thread: usize, lane: usize) -> Arc<Condvar> {
         let place = self.place_of(thread);
         self.put_to_sleep(thread, lane);
@@ -87,18 +87,18 @@ impl Sleepers {
         self.threads[thread].condition == Condition::Replaced
     }
 
-    /// The thread does not sleep any more.
+    /// Marks the thread as awake.
     pub fn awake(&mut self, thread: usize, lane: usize) {
         let lane = &mut self.lanes[lane];
         match self.threads[thread].condition {
             Condition::Woken => lane.woken -= 1,
-            // It is needed, or its time is over, and nobody has woken it.
+            // It is needed or its time is over, and nobody has woken it.
             _ => lane.sleeping.retain(|sleeping| *sleeping != thread),
         }
         self.threads[thread].condition = Condition::Awake;
     }
 
-    /// Counts a thread of the lane as woken that sleeps, and returns where.
+    /// Marks a sleeping thread of the lane as woken, and returns its place.
     pub fn wake(&mut self, lane: usize) -> Option<Arc<Condvar>> {
         let lane = &mut self.lanes[lane];
         let thread = &mut self.threads[lane.sleeping.pop()?];
@@ -109,8 +109,8 @@ impl Sleepers {
 }
 
 impl<S> Locked<'_, S> {
-    /// Takes the place of a thread of the lane that sleeps, until [`Locked::end_replacing`]. It sleeps on, whatever wakes
-    /// it. `None`: none sleeps, or the leader is to decide.
+    /// Takes the place of a sleeping thread of the lane until [`Locked::end_replacing`]. That thread sleeps on, even if it is
+    /// woken. Returns `None` if no thread sleeps, or if the leader must decide.
     pub fn replace_sleeper(&mut self) -> Option<usize> {
         if self.has_leader() {
             return None;
@@ -121,14 +121,14 @@ impl<S> Locked<'_, S> {
         Some(thread)
     }
 
-    /// The thread that was replaced sleeps as before. What woke it meanwhile was in vain: it is to be woken now, where there is
-    /// something for it.
+    /// Puts the replaced thread back to sleep. Wake-ups that it got meanwhile are lost: the caller must wake it now if there is
+    /// work for it.
     pub fn end_replacing(&mut self, thread: usize) {
         let lane = self.lane;
         self.state.sleepers.put_to_sleep(thread, lane);
     }
 
-    /// Has a thread that sleeps check whether it is needed.
+    /// Makes a sleeping thread check if it is needed.
     pub fn wake_thread(&self, thread: usize) {
         self.state.sleepers.threads[thread].place.notify_all();
     }

@@ -1,25 +1,25 @@
-//! One more thread beside those that take work: it looks at the value when a time has come that somebody named.
+//! The timekeeper: one more thread, which takes no work but checks the value at a requested time.
 //!
-//! Whoever adds something names a time, and wakes the thread only where that is earlier than what it sleeps until: as long
-//! as times are named in their order, nobody does.
+//! A thread that adds a value requests a time. It wakes the timekeeper only if that time is earlier than the one the
+//! timekeeper sleeps until, so times requested in ascending order wake nobody.
 
 use std::time::Instant;
 
 use super::{Locked, State};
 use crate::sync::{CondvarExt, wait_while_until};
 
-/// When the thread looks next.
+/// The time of the thread's next check.
 #[derive(Default)]
 pub(super) struct Timekeeper {
-    /// `None`: not before somebody names a time.
+    /// `None` until a time is requested.
     next: Option<Instant>,
-    /// Not before this, whatever is named.
+    /// The next check is not before this, whatever is requested.
     earliest: Option<Instant>,
     is_asleep: bool,
 }
 
 impl<S> Locked<'_, S> {
-    /// Has the thread look at this time, if it does not look earlier.
+    /// Makes the thread check at this time, if it does not check earlier.
     pub fn look_by(&mut self, time: Instant) {
         let Timekeeper { next, earliest, is_asleep } = &mut self.state.timekeeper;
         let time = earliest.map_or(time, |earliest| earliest.max(time));
@@ -32,13 +32,13 @@ impl<S> Locked<'_, S> {
         }
     }
 
-    /// The thread has looked: `next` is when it does again, unless it is told otherwise, and never before `earliest`.
+    /// Ends a check. The next one is at `next`, unless another time is requested, and never before `earliest`.
     pub fn looked(&mut self, next: Option<Instant>, earliest: Instant) {
         let next = next.map(|next| next.max(earliest));
         self.state.timekeeper = Timekeeper { next, earliest: Some(earliest), is_asleep: false };
     }
 
-    /// Sleeps until it is time to look, or `is_needed` for another reason. For one thread.
+    /// Sleeps until the next check, or until the thread `is_needed` for another reason. Only one thread may call this.
     pub fn sleep_until_look(mut self, is_needed: impl Fn(&S) -> bool) -> Self {
         loop {
             let next = self.state.timekeeper.next;
@@ -64,7 +64,7 @@ impl<S> Locked<'_, S> {
         }
     }
 
-    /// Makes the thread check whether it is needed.
+    /// Makes the thread check if it is needed.
     pub fn wake_timekeeper(&self) {
         self.parking.timekeeper.notify_all();
     }

@@ -1,4 +1,4 @@
-//! The batching decision: how many of the first requests are executed together, and when.
+//! Decides how many of the first requests are executed together, and when.
 
 use std::time::{Duration, Instant};
 
@@ -6,71 +6,71 @@ use galatea_config::{DynamicBatching, ModelConfig, Scheduling, SequenceStrategy}
 
 use super::{
     join_rules::Extent,
-    priority_queue::{Cursor, PriorityQueue},
+    priority_queue::{PriorityQueue, QueueCursor},
     queued::Queued,
 };
 
-/// A decision passes over no more requests than this, however long the queue is.
+/// The largest number of requests that a decision passes over, in queues of any length.
 const MOST_LOOK_AHEAD: usize = 64;
 
-/// How requests are joined into batches.
+/// The rules by which requests are joined into batches.
 #[derive(Clone, Debug)]
 pub(super) struct BatchRules {
-    /// False: every request is executed alone.
+    /// If false, every request is executed alone.
     pub joins_requests: bool,
     pub max_items: u64,
-    /// Ascending, never empty.
+    /// The preferred sizes, ascending, never empty.
     preferred: Vec<u64>,
     delay: Duration,
-    /// How many requests that cannot join a batch are passed over in search of some that can.
+    /// The number of requests that cannot join a batch and may be passed over to find some that can.
     look_ahead: usize,
 }
 
-/// What an idle instance is to do now.
+/// The next action of an idle instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Execute the first so many requests together.
+    /// Executes this many of the first requests together.
     Take(usize),
     Wait(GrowingBatch),
     Empty,
 }
 
-/// A batch may still grow: decide again at `until`, or earlier when [`GrowingBatch::is_ended_by`] is true.
+/// A batch that may still grow. Decide again at `until`, or earlier if [`GrowingBatch::is_ended_by`] is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GrowingBatch {
     pub until: Instant,
-    /// Number of queued items at which another decision is worth making.
+    /// The number of queued items at which to decide again.
     pub enough_items: u64,
 }
 
-/// When an idle instance asks, and what it knows.
+/// The time at which an idle instance asks for work, and what it knows.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct PullRequest {
     pub now: Instant,
-    /// Since when the delay runs. None: since the oldest request of the batch was queued.
+    /// When the delay began; `None` is when the oldest request of the batch was queued.
     pub delay_began: Option<Instant>,
-    /// No more requests will come, so nothing is gained by waiting.
+    /// True if no more requests will come, so that waiting gains nothing.
     pub is_flushing: bool,
 }
 
-/// The batch that would be sent if nothing else came.
+/// The batch that would be executed if no more requests came.
 struct Pending {
     requests: usize,
     items: u64,
-    /// Items of requests that stay behind.
+    /// The number of items of requests that were passed over.
     passed_over: u64,
-    /// The last of its requests, each with how many places it is behind the batch.
-    brought: Vec<(Cursor, usize)>,
+    /// The requests behind passed-over ones, each with the number of places it must move forward.
+    brought: Vec<(QueueCursor, usize)>,
     oldest: Instant,
     nearest_expiry: Option<Instant>,
-    /// Requests up to the largest preferred size reached.
+    /// The number of requests up to the largest preferred size reached.
     marked: Option<usize>,
-    /// The request after it cannot join it.
+    /// True if no further request can join.
     is_complete: bool,
 }
 
 #[cfg(test)]
-impl Turn {
+impl PullRequest {
     /// More requests may come, and the delay runs since the oldest was queued.
     pub fn at(now: Instant) -> Self {
         Self { now, delay_began: None, is_flushing: false }
@@ -83,7 +83,7 @@ impl BatchRules {
         match config.scheduling() {
             _ if !config.has_batching() => Self::one_by_one(),
             Scheduling::Dynamic(dynamic) => {
-                // Requests of one length lie apart from each other where lengths are mixed.
+                // With mixed lengths, requests of one length are not next to each other in the queue.
                 let looks = config.padding().is_some() && !dynamic.preserves_ordering;
                 let look_ahead = if looks { MOST_LOOK_AHEAD } else { 0 };
                 Self::dynamic(dynamic, max_items).looking_ahead(look_ahead)
@@ -98,7 +98,7 @@ impl BatchRules {
         }
     }
 
-    /// Passing over as many requests in search of some that join a batch.
+    /// Returns rules that pass over up to `look_ahead` requests to find some that join a batch.
     pub fn looking_ahead(self, look_ahead: usize) -> Self {
         Self { look_ahead, ..self }
     }
@@ -129,14 +129,14 @@ impl BatchRules {
         self.preferred.last().copied().unwrap_or(self.max_items)
     }
 
-    /// The size to wait for when there are `items`.
+    /// Returns the size to wait for if there are `items`.
     fn next_preferred(&self, items: u64) -> u64 {
         self.preferred.iter().copied().find(|&n| n > items).unwrap_or(self.max_items)
     }
 }
 
 impl GrowingBatch {
-    /// Whether a request that was just queued ends the wait. `can_join`: it may join the batch.
+    /// Returns true if a request that was just queued ends the wait. `can_join` is true if it may join the batch.
     pub fn is_ended_by(
         &self,
         queued_items: u64,
@@ -147,19 +147,19 @@ impl GrowingBatch {
     }
 }
 
-/// Decides on the next batch out of `queue`, which holds nothing that is being executed.
+/// Decides on the next batch of `queue`, which holds no request that is being executed.
 ///
-/// The queue is walked in order until a request would make the batch too large or cannot join it. The largest
-/// preferred size reached on the way is sent; where none is reached, what there is, at once without a delay, and
-/// else when the delay is over.
+/// The queue is walked in order until a request would make the batch too large or cannot join it. The largest preferred
+/// size reached on the way is executed. If none is reached, all collected requests are executed: at once without a
+/// delay, else when the delay is over.
 pub(super) fn next_batch<T: Queued>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     joins: impl Fn(&T, &T, &mut Extent) -> bool,
-    turn: Turn,
+    turn: PullRequest,
 ) -> Decision {
     if !rules.joins_requests {
-        let has_request = queue.skip_unservable(&mut Cursor::default(), turn.now);
+        let has_request = queue.skip_unservable(&mut QueueCursor::default(), turn.now);
         return if has_request { Decision::Take(1) } else { Decision::Empty };
     }
     let pending = gather(queue, rules, joins, turn.now);
@@ -170,11 +170,11 @@ pub(super) fn next_batch<T: Queued>(
     decision
 }
 
-fn decide(pending: &Pending, rules: &BatchRules, turn: Turn) -> Decision {
+fn decide(pending: &Pending, rules: &BatchRules, turn: PullRequest) -> Decision {
     if pending.requests == 0 {
         return Decision::Empty;
     }
-    let Turn { now, delay_began, is_flushing } = turn;
+    let PullRequest { now, delay_began, is_flushing } = turn;
     let latest = delay_began.unwrap_or(pending.oldest).checked_add(rules.delay).unwrap_or(now);
     let is_overdue = rules.has_delay() && now >= latest;
     match pending.marked {
@@ -191,8 +191,8 @@ fn decide(pending: &Pending, rules: &BatchRules, turn: Turn) -> Decision {
     })
 }
 
-/// Walks the queue in order and collects what fits into one batch. Requests behind some that cannot join it are brought
-/// forward, where the rules say so: the first of the queue is always served first.
+/// Walks the queue in order and collects requests for one batch. If the rules allow it, requests behind some that cannot
+/// join are brought forward. The first request of the queue is always in the batch.
 fn gather<T: Queued>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
@@ -200,14 +200,14 @@ fn gather<T: Queued>(
     now: Instant,
 ) -> Pending {
     let mut pending = Pending::empty(now);
-    let mut cursor = Cursor::default();
-    let mut first: Option<Cursor> = None;
+    let mut cursor = QueueCursor::default();
+    let mut first: Option<QueueCursor> = None;
     let (mut extent, mut passed_over) = (Extent::default(), 0);
     while queue.skip_unservable(&mut cursor, now) {
         let Some(entry) = queue.at(cursor) else { break };
         let items = entry.value.item_count();
         if passed_over > 0 && first.is_some_and(|first| !first.is_in_list_of(cursor)) {
-            // What comes now may have waited longer: nothing waits for it.
+            // Requests of the next list may have waited longer than those passed over, so the batch waits for none of them.
             pending.is_complete = true;
             break;
         }
@@ -257,7 +257,7 @@ impl Pending {
         }
     }
 
-    /// Moves what is taken to the front. From the front on, so that each is where it was found.
+    /// Moves the taken requests to the front. The first ones move first, so that the others stay where they were found.
     fn bring_forward<T: Queued>(&self, queue: &mut PriorityQueue<T>, count: usize) {
         let in_place = self.requests - self.brought.len();
         let taken = count.saturating_sub(in_place);
@@ -266,7 +266,7 @@ impl Pending {
         }
     }
 
-    /// A request that is not to wait longer for this batch than for its own.
+    /// Counts a request that is passed over. It must not wait longer for this batch than for its own.
     fn pass_over(&mut self, items: u64, queued_at: Instant) {
         self.passed_over += items;
         self.oldest = self.oldest.min(queued_at);

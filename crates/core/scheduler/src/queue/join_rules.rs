@@ -1,29 +1,28 @@
-//! Which requests of a model may share a batch.
+//! Decides which requests of a model may share a batch.
 
 use std::sync::Arc;
 
 use galatea_config::{ModelConfig, Padding, TensorSpec};
 use galatea_types::InferRequest;
 
-/// Requests share a batch when they bring the same inputs, and inputs of variable shape that the model does not
-/// take ragged have the same shape in all of them. Where they are padded, their sizes may differ by what `pad_batches`
-/// allows.
+/// Requests share a batch if they have the same inputs and equal shapes of inputs of variable shape that the
+/// model does not take ragged. Shapes of padded inputs may differ by what `pad_batches` allows.
 pub(crate) struct JoinRules {
-    /// Inputs whose shape may differ from request to request and must be equal within a batch.
+    /// Inputs of variable shape that must have equal shapes within a batch.
     equal_inputs: Vec<Arc<str>>,
-    /// Some inputs are optional, so requests may differ in which they bring.
+    /// True if some inputs are optional, so that requests may have different inputs.
     has_optional_inputs: bool,
-    padded: Option<Padded>,
+    padded: Option<PaddedInputs>,
 }
 
 /// Inputs that are padded.
-struct Padded {
+struct PaddedInputs {
     padding: Padding,
-    /// Open dimensions, by the input and their place in its shape.
+    /// Open dimensions: the input and the place in its shape.
     dimensions: Vec<(Arc<str>, usize)>,
 }
 
-/// The smallest and largest sizes of open dimensions in a batch; empty before there is any.
+/// The smallest and largest sizes of open dimensions in a batch; empty for an empty batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Extent(Vec<(i64, i64)>);
 
@@ -43,21 +42,21 @@ impl JoinRules {
         Self {
             equal_inputs: equal_inputs.map(|input| input.name.clone()).collect(),
             has_optional_inputs: config.inputs().iter().any(|i| i.is_optional && !is_mask(i)),
-            padded: padding.map(|padding| Padded::new(config, padding)),
+            padded: padding.map(|padding| PaddedInputs::new(config, padding)),
         }
     }
 
-    /// Whether there are requests of the model that cannot share a batch.
+    /// Returns true if some requests of the model cannot share a batch.
     pub fn keep_apart(&self) -> bool {
         self.has_optional_inputs || !self.equal_inputs.is_empty() || self.padded.is_some()
     }
 
-    /// Whether two requests may share a batch.
+    /// Returns true if two requests may share a batch.
     pub fn can_join(&self, a: &InferRequest, b: &InferRequest) -> bool {
         self.joins(a, b, &mut Extent::default())
     }
 
-    /// Whether a request may join a batch of this first request and this extent, which grows by it then.
+    /// Returns true if a request may join a batch with this first request and extent. The extent then includes it.
     pub fn joins(&self, first: &InferRequest, new: &InferRequest, extent: &mut Extent) -> bool {
         (!self.has_optional_inputs || self.has_same_inputs(first, new))
             && self.equal_inputs.iter().all(|name| has_equal_shape(first, new, name))
@@ -75,7 +74,7 @@ impl JoinRules {
     }
 }
 
-impl Padded {
+impl PaddedInputs {
     fn new(config: &ModelConfig, padding: &Padding) -> Self {
         let is_measured = |i: &&TensorSpec| {
             padding.input(&i.name).is_some() && padding.mask_named(&i.name).is_none()
@@ -83,7 +82,7 @@ impl Padded {
         let open = |input: &TensorSpec| {
             let name = input.name.clone();
             let open = input.dims.iter().enumerate().filter(|(_, dim)| **dim < 0);
-            // Behind the batch dimension.
+            // The batch dimension comes first.
             open.map(|(at, _)| (name.clone(), at + 1)).collect::<Vec<_>>()
         };
         let dimensions = config.inputs().iter().filter(is_measured).flat_map(open).collect();
@@ -104,7 +103,7 @@ impl Padded {
         true
     }
 
-    /// Of an input that a request has not: -1, which joins no other.
+    /// Returns the sizes of the open dimensions; -1 if the request lacks the input, which joins no other.
     fn sizes<'r>(&'r self, request: &'r InferRequest) -> impl Iterator<Item = i64> + 'r {
         self.dimensions.iter().map(|(input, at)| {
             request.input(input).and_then(|tensor| tensor.shape.get(*at).copied()).unwrap_or(-1)
@@ -112,7 +111,7 @@ impl Padded {
     }
 }
 
-/// Compares all dimensions but the batch dimension.
+/// Returns true if all dimensions except the batch dimension are equal.
 fn has_equal_shape(a: &InferRequest, b: &InferRequest, name: &str) -> bool {
     match (a.input(name), b.input(name)) {
         (Some(a), Some(b)) => a.shape.get(1..) == b.shape.get(1..),

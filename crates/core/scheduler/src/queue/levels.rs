@@ -1,4 +1,4 @@
-//! The levels of priority: of all that a configuration names, those with requests exist, and a few others.
+//! The priority levels of a queue. Only levels with requests exist, and a few others.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
 
 use super::{fair_list::FairList, queued::Queued};
 
-/// Levels without requests that are kept, so that a model with few levels makes none anew.
+/// The number of empty levels kept, so that a model with few levels creates each only once.
 const KEPT: usize = 8;
 
-/// What is put back comes before all requests; where there are no priorities, all are here.
+/// The level of requests that were put back, before all others. Without priorities it holds all requests.
 pub(super) const FIRST: u64 = 0;
 
-/// Requests of one priority. Those that outlived a `DELAY` timeout come after all timely ones.
+/// Requests of one priority. Those past a `DELAY` timeout come after all timely ones.
 pub(super) struct Level<T> {
     pub policy: QueuePolicy,
     pub timely: FairList<T>,
     pub late: FairList<T>,
 }
 
-/// The levels of a queue, in the order in which they are served.
+/// The levels of a queue, in the order of execution.
 pub(super) struct Levels<T> {
-    /// [`FIRST`], which is not looked for: most models have no other.
+    /// The level [`FIRST`], without a look-up: most models have no other.
     first: Level<T>,
     existing: BTreeMap<u64, Level<T>>,
     rules: Box<LevelRules>,
 }
 
-/// Which levels there are, and what holds in each.
+/// The numbers of the levels and the policy of each.
 #[derive(Default)]
 struct LevelRules {
-    /// How many levels there are: they are numbered from 1. 0: requests have no priorities.
+    /// The number of levels, which are numbered from 1; 0 if requests have no priorities.
     count: u64,
     default_level: u64,
     default_policy: QueuePolicy,
@@ -61,7 +61,7 @@ impl LevelRules {
 }
 
 impl<T: Queued> Levels<T> {
-    /// `None`: one level without limits.
+    /// Creates the levels. `None` is one level without limits.
     pub fn new(config: Option<&DynamicBatching>, turn_items: u64) -> Self {
         let without_limits = || LevelRules { turn_items, ..LevelRules::default() };
         let rules = config.map_or_else(without_limits, |c| LevelRules::new(c, turn_items));
@@ -76,7 +76,7 @@ impl<T: Queued> Levels<T> {
         self.rules.policies.values().chain([&self.rules.default_policy])
     }
 
-    /// The level of a request of this priority: 0 and levels that there are not mean the default one.
+    /// Returns the level of a request of this priority. 0 and levels that do not exist mean the default level.
     pub fn of_priority(&mut self, priority: u64) -> &mut Level<T> {
         let number = match (1..=self.rules.count).contains(&priority) {
             true => priority,
@@ -88,7 +88,7 @@ impl<T: Queued> Levels<T> {
         }
     }
 
-    /// The level before all others.
+    /// Returns the level before all others.
     pub fn first(&mut self) -> &mut Level<T> {
         &mut self.first
     }
@@ -100,7 +100,7 @@ impl<T: Queued> Levels<T> {
         }
     }
 
-    /// The first level that exists, from this number on, with its number.
+    /// Returns the first existing level from this number on, with its number.
     pub fn next(&mut self, number: u64) -> Option<(u64, &mut Level<T>)> {
         if number == FIRST {
             return Some((FIRST, &mut self.first));
@@ -119,7 +119,7 @@ impl<T: Queued> Levels<T> {
         [&self.first].into_iter().chain(self.existing.values())
     }
 
-    /// Does something with each level in turn.
+    /// Calls `work` with each level in turn.
     pub fn for_each(&mut self, mut work: impl FnMut(&mut Level<T>)) {
         work(&mut self.first);
         self.existing.values_mut().for_each(&mut work);
@@ -156,7 +156,7 @@ impl<T: Queued> Level<T> {
     }
 }
 
-/// Whether a request that outlives its time-out fails under this policy.
+/// Returns true if a request past its time-out fails under this policy.
 pub(super) fn rejects(policy: &QueuePolicy) -> bool {
     policy.default_timeout.is_some() && policy.timeout_action == TimeoutAction::Reject
 }

@@ -1,7 +1,7 @@
-//! Which waiting requests are executed next, and together: priorities, time-outs, the rules of batching.
+//! Decides which waiting requests are executed next and together: priorities, time-outs and the rules of batching.
 //!
-//! Everything here is pure. No thread, no lock and no clock is known: the time is handed in, and who waits for
-//! a decision is the business of [`crate::request_queue`].
+//! Everything here is pure: it uses no thread, lock or clock. Callers pass the time, and [`crate::request_queue`] handles
+//! the threads that wait for a decision.
 
 mod auto_delay;
 mod backlog;

@@ -1,4 +1,4 @@
-//! The order in which requests are served: by priority level, then clients in turn, then in the order of arrival.
+//! The order of execution: by priority level, then clients in turn, then in the order of arrival.
 
 use std::time::{Duration, Instant};
 
@@ -10,32 +10,32 @@ use super::{
     queued::Queued,
 };
 
-/// Why a request left the queue without being executed.
+/// The reason why a request left the queue without being executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DropReason {
     Expired,
     Abandoned,
 }
 
-/// A place in the order in which requests are served: level by level, timely ones first.
+/// A place in the order of execution: level by level, timely requests first.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Cursor {
+pub(super) struct QueueCursor {
     level: u64,
     is_late: bool,
     index: usize,
 }
 
-impl Cursor {
+impl QueueCursor {
     pub fn advance(&mut self) {
         self.index += 1;
     }
 
-    /// Whether both are among requests of one level, timely or late.
+    /// Returns true if both are among requests of one level, timely or late.
     pub fn is_in_list_of(&self, other: Self) -> bool {
         (self.level, self.is_late) == (other.level, other.is_late)
     }
 
-    /// On to the late requests of the level, or to the next level; false when it is the last that can be.
+    /// Moves to the late requests of the level, or to the next level. Returns false after the last possible level.
     fn pass_on(&mut self) -> bool {
         let next = match self.is_late {
             true => self.level.checked_add(1),
@@ -47,7 +47,7 @@ impl Cursor {
     }
 }
 
-/// Waiting requests in the order in which they are served.
+/// Waiting requests in the order of execution.
 pub(super) struct PriorityQueue<T> {
     levels: Levels<T>,
     len: usize,
@@ -56,7 +56,7 @@ pub(super) struct PriorityQueue<T> {
 }
 
 impl<T: Queued> PriorityQueue<T> {
-    /// `None`: one level without limits. `turn_items`: as for [`FairList`](super::fair_list::FairList), within each level.
+    /// `None` is one level without limits. `turn_items` is that of [`FairList`](super::fair_list::FairList) within each level.
     pub fn new(config: Option<&DynamicBatching>, turn_items: u64) -> Self {
         let levels = Levels::new(config, turn_items);
         Self { levels, len: 0, item_count: 0, dropped: Vec::new() }
@@ -66,7 +66,7 @@ impl<T: Queued> PriorityQueue<T> {
         self.len
     }
 
-    /// Sum of the batch sizes of all waiting requests.
+    /// Returns the sum of the batch sizes of all waiting requests.
     pub fn item_count(&self) -> u64 {
         self.item_count
     }
@@ -79,12 +79,12 @@ impl<T: Queued> PriorityQueue<T> {
         self.levels.policies().any(|policy| policy.default_timeout.is_some())
     }
 
-    /// Whether requests may fail because they waited too long.
+    /// Returns true if requests may fail because they waited too long.
     pub fn rejects_late(&self) -> bool {
         self.levels.policies().any(levels::rejects)
     }
 
-    /// Appends a request and returns when it expires; a full level gives it back.
+    /// Appends a request and returns when it expires. Returns the request if its level is full.
     pub fn push(&mut self, value: T) -> Result<Option<Instant>, T> {
         let placement = value.placement();
         let level = self.levels.of_priority(placement.priority);
@@ -99,23 +99,22 @@ impl<T: Queued> PriorityQueue<T> {
         Ok(expires_at)
     }
 
-    /// Puts a request that was taken back to where it was: before all others. It does not expire any more.
+    /// Puts a request that was taken back to the front. It does not expire any more.
     pub fn push_front(&mut self, value: T) {
         self.len += 1;
         self.item_count += value.item_count();
         self.levels.first().timely.push_front(Entry { value, expires_at: None });
     }
 
-    /// Moves `cursor` on to the next request that may be executed, if need be over to the next level; false
-    /// when there is none. Requests on the way that expired or were abandoned are dropped, or put at the end
-    /// of their level, as its policy requires.
+    /// Moves `cursor` to the next request that may be executed, in a later level if necessary. Returns false if there is none.
+    /// Expired or abandoned requests on the way are dropped, or put at the end of their level, as its policy requires.
     ///
-    /// Only requests at the cursor are looked at, so that a long queue costs no more than a short one.
-    pub fn skip_unservable(&mut self, cursor: &mut Cursor, now: Instant) -> bool {
+    /// Only requests at the cursor are checked, so a long queue costs no more than a short one.
+    pub fn skip_unservable(&mut self, cursor: &mut QueueCursor, now: Instant) -> bool {
         loop {
             let Some((number, level)) = self.levels.next(cursor.level) else { return false };
             if number != cursor.level {
-                *cursor = Cursor { level: number, is_late: false, index: 0 };
+                *cursor = QueueCursor { level: number, is_late: false, index: 0 };
             }
             let entries = level.list(cursor.is_late);
             let Some(entry) = entries.get(cursor.index) else {
@@ -138,14 +137,14 @@ impl<T: Queued> PriorityQueue<T> {
         }
     }
 
-    pub fn at(&self, cursor: Cursor) -> Option<&Entry<T>> {
+    pub fn at(&self, cursor: QueueCursor) -> Option<&Entry<T>> {
         let level = self.levels.get(cursor.level)?;
         let entries = if cursor.is_late { &level.late } else { &level.timely };
         entries.get(cursor.index)
     }
 
-    /// Moves the request at `cursor`, which was found servable, before as many of those before it in its list.
-    pub fn bring_forward(&mut self, cursor: Cursor, places: usize) {
+    /// Moves the request at `cursor`, which can be executed, forward by this many places in its list.
+    pub fn bring_forward(&mut self, cursor: QueueCursor, places: usize) {
         if places == 0 {
             return;
         }
@@ -155,7 +154,7 @@ impl<T: Queued> PriorityQueue<T> {
         }
     }
 
-    /// The request that is served next, as far as is known without a clock.
+    /// Returns the request that is executed next, as far as is known without a clock.
     pub fn front(&self) -> Option<&T> {
         let mut levels = self.levels.iter();
         let entry = levels.find_map(|level| level.timely.first().or_else(|| level.late.first()));
@@ -177,8 +176,8 @@ impl<T: Queued> PriorityQueue<T> {
         taken
     }
 
-    /// Removes all requests that nobody waits for, wherever they stand; those found by
-    /// [`PriorityQueue::skip_unservable`] are left to who called that.
+    /// Removes all requests whose clients have gone, in any place. Those found by [`PriorityQueue::skip_unservable`] are left
+    /// to its caller.
     pub fn take_abandoned(&mut self) -> Vec<T> {
         let mut abandoned = Vec::new();
         self.levels.for_each(|level| {
@@ -190,8 +189,7 @@ impl<T: Queued> PriorityQueue<T> {
         abandoned
     }
 
-    /// Removes all requests that fail because they have waited too long, wherever they stand. Also returns when the next
-    /// one may have.
+    /// Removes all requests that fail because they waited too long, in any place. Also returns when the next one may fail.
     pub fn take_expired(&mut self, now: Instant) -> (Vec<T>, Option<Instant>) {
         let (mut expired, mut next) = (Vec::new(), None);
         self.levels.for_each(|level| {
@@ -205,7 +203,7 @@ impl<T: Queued> PriorityQueue<T> {
         (expired, next)
     }
 
-    /// Removes what [`PriorityQueue::skip_unservable`] dropped: each must be answered.
+    /// Removes the requests that [`PriorityQueue::skip_unservable`] dropped; the caller must answer each.
     pub fn take_dropped(&mut self) -> Vec<(T, DropReason)> {
         std::mem::take(&mut self.dropped)
     }
@@ -215,7 +213,7 @@ impl<T: Queued> PriorityQueue<T> {
         self.item_count -= requests.iter().map(T::item_count).sum::<u64>();
     }
 
-    fn drop_at(&mut self, cursor: Cursor, reason: DropReason) {
+    fn drop_at(&mut self, cursor: QueueCursor, reason: DropReason) {
         let Some((number, level)) = self.levels.next(cursor.level) else { return };
         if let Some(entry) = level.list(cursor.is_late).remove(cursor.index) {
             self.len -= 1;
@@ -233,7 +231,7 @@ impl<T: Queued> PriorityQueue<T> {
     }
 }
 
-/// A request may only shorten the timeout its level has, and only where that is allowed.
+/// Returns when a request expires. It may only shorten the time-out of its level, and only if that is allowed.
 fn expiry(policy: &QueuePolicy, queued_at: Instant, wanted: Option<Duration>) -> Option<Instant> {
     let default = policy.default_timeout?;
     let timeout = match wanted {

@@ -1,4 +1,4 @@
-//! What a queue must know of a request.
+//! The properties of a request that a queue uses.
 
 use std::time::{Duration, Instant};
 
@@ -6,30 +6,30 @@ use super::join_rules::{Extent, JoinRules};
 
 /// A request in a queue.
 pub(crate) trait Queued {
-    /// Items in this request, which a batch has a largest number of.
+    /// Returns the number of items in this request; a batch has a limit on their sum.
     fn item_count(&self) -> u64;
     fn queued_at(&self) -> Instant;
-    /// Nobody waits for the response any more.
+    /// Returns true if the client has gone.
     fn is_abandoned(&self) -> bool;
     fn placement(&self) -> Placement;
-    /// Who sent the request, where that is known: clients take turns.
+    /// Returns the identity of the client, if it is known: clients take turns.
     fn client(&self) -> Option<u64>;
-    /// Sets the place of the request among all that were accepted, from 0 without a gap.
+    /// Sets the number of the request among all accepted ones, counted from 0 without a gap.
     fn set_arrival(&mut self, arrival: u64);
-    /// Whether it may join a batch of this first request and this extent, which grows by it then.
+    /// Returns true if it may join a batch with this first request and extent. The extent then includes it.
     fn joins(&self, first: &Self, extent: &mut Extent, rules: &JoinRules) -> bool {
         let _ = extent;
         first.can_join(self, rules)
     }
-    /// Whether both may be in one batch.
+    /// Returns true if both may be in one batch.
     fn can_join(&self, other: &Self, rules: &JoinRules) -> bool;
 }
 
-/// Where a request wants to be in the queue.
+/// The priority and time-out that a request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Placement {
-    /// 1 is the highest; 0 and levels that do not exist mean the default one.
+    /// 1 is the highest; 0 and levels that do not exist mean the default level.
     pub priority: u64,
-    /// How long the request may wait, where its level allows requests to have a time-out.
+    /// The longest wait, if the level allows requests to set a time-out.
     pub timeout: Option<Duration>,
 }

@@ -1,9 +1,9 @@
-//! Executing requests on the thread that brings them, where waking another one would cost more.
+//! Executes requests on the thread that brings them, if waking another thread would cost more.
 //!
-//! A connection's thread that adds a request to an idle model takes the executor of the instance that sleeps, once its other
-//! connections have had their turn, and executes all that waits by then ([`late_work`]). That is for models that do nothing
-//! but compute, as long as their executions are short ([`Pace`]), and for a moment at a time: what waits then is left to the
-//! instance's thread.
+//! A connection's thread that adds a request to an idle model takes the executor of the sleeping instance. After its other
+//! connections have had their turn, it executes all requests that wait by then ([`late_work`]). This is only for models
+//! that just compute, while their executions are short ([`Pace`]), and for a short time at once. The instance's thread
+//! executes the rest.
 
 use std::{
     sync::Arc,
@@ -16,21 +16,21 @@ use galatea_types::{InferRequest, late_work, late_work::LateWork};
 
 use crate::{
     ExecutionRules,
-    instance::{Executor, Executors, ModelContext, Pace, Responses},
-    request_queue::{Caller, RequestQueue, Work},
+    instance::{ExecutionPace, Executor, Executors, ModelContext, Responses},
+    request_queue::{RequestQueue, SubmitterRole, Work},
 };
 
-/// How long a thread executes at a time, but for the last execution. Its connections wait meanwhile.
+/// The time that a thread executes at once, excluding the last execution. Its connections wait meanwhile.
 const LIMIT: Duration = Duration::from_micros(200);
 
-/// Measures the executions of a model that may be executed by whoever brings a request. `None`: it is not one.
+/// Returns the pace of a model whose requests may be executed by the thread that brings them, `None` for others.
 pub(super) fn pace(
     config: &ModelConfig,
     model: &dyn Model,
     execution: &ExecutionRules,
     instances: &[InstanceSpec],
     now: Instant,
-) -> Option<Pace> {
+) -> Option<ExecutionPace> {
     let only_computes = model.computes_on_any_thread()
         && !config.is_decoupled()
         && !model.may_answer_later()
@@ -42,10 +42,10 @@ pub(super) fn pace(
         }
         Scheduling::Sequence(_) | Scheduling::Ensemble(_) => false,
     };
-    // Threads of connections have no permits, and are placed like no instance.
+    // Connection threads have no permits and no placement of an instance.
     let is_free = execution.rate_limiter.is_none()
         && instances.iter().all(|spec| execution.placement(config, spec).is_default());
-    (only_computes && takes_at_once && is_free).then(|| Pace::new(now))
+    (only_computes && takes_at_once && is_free).then(|| ExecutionPace::new(now))
 }
 
 /// Executes the requests of a model on the threads that bring them.
@@ -57,19 +57,19 @@ pub(super) struct InPlaceExecution {
 }
 
 impl InPlaceExecution {
-    /// What the thread that brings this request may do for it.
-    pub fn caller(self: &Arc<Self>, request: &InferRequest, now: Instant) -> Caller {
-        let Some(pace) = &self.context.pace else { return Caller::Leaves };
+    /// Returns what the thread that brings this request may do for it.
+    pub fn caller(self: &Arc<Self>, request: &InferRequest, now: Instant) -> SubmitterRole {
+        let Some(pace) = &self.context.pace else { return SubmitterRole::Leaves };
         if !late_work::is_served() || !pace.is_quick(request.input_bytes(), now) {
-            Caller::Leaves
+            SubmitterRole::Leaves
         } else if late_work::is_left(self) {
-            Caller::HasTurn
+            SubmitterRole::HasTurn
         } else {
-            Caller::Executes
+            SubmitterRole::Executes
         }
     }
 
-    /// The thread executes what waits in the place of that of this instance, as soon as its other tasks have had their turn.
+    /// Executes waiting requests on this thread in place of the instance's thread, after its other tasks have had their turn.
     pub fn execute_later(self: &Arc<Self>, instance: usize) {
         late_work::run_later(self.clone(), instance);
     }
@@ -78,10 +78,10 @@ impl InPlaceExecution {
 impl LateWork for InPlaceExecution {
     fn run(&self, instance: usize) {
         let Some(executor) = self.executors.take(instance) else {
-            // Never so: it was left before its thread fell asleep. That thread says so.
+            // This never happens: an executor is left before its thread sleeps. The thread reports the error.
             return self.queue.end_turn(instance, 0);
         };
-        let mut turn = Turn { owner: self, instance, executor: Some(executor), done: 0 };
+        let mut turn = InPlaceTurn { owner: self, instance, executor: Some(executor), done: 0 };
         turn.execute_until(self.context.clock.now() + LIMIT);
     }
 
@@ -90,17 +90,17 @@ impl LateWork for InPlaceExecution {
     }
 }
 
-/// While it lives, this thread works in the place of that of an instance.
-struct Turn<'a> {
+/// A turn of this thread in place of an instance's thread, until it is dropped.
+struct InPlaceTurn<'a> {
     owner: &'a InPlaceExecution,
     instance: usize,
     /// Given back at the end.
     executor: Option<Box<Executor>>,
-    /// Requests finished that the queue does not know of.
+    /// The number of finished requests that the queue has not been told of.
     done: usize,
 }
 
-impl Turn<'_> {
+impl InPlaceTurn<'_> {
     fn execute_until(&mut self, end: Instant) {
         let InPlaceExecution { queue, responses, .. } = self.owner;
         let Some(executor) = &mut self.executor else { return };
@@ -123,7 +123,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for InPlaceTurn<'_> {
     fn drop(&mut self) {
         if let Some(executor) = self.executor.take() {
             executor.rest();

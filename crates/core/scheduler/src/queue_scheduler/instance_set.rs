@@ -1,4 +1,4 @@
-//! The instances that pull from one queue, which come and go while it is open.
+//! The instances that pull from one queue. They can be added and removed while it is open.
 
 use std::{sync::Arc, time::Instant};
 
@@ -9,29 +9,29 @@ use super::in_place::InPlaceExecution;
 use crate::{
     instance::{self, Executors, InstanceSlot, ModelContext, Responses},
     open_streams::OpenStreams,
-    request_queue::{Outage, RequestQueue},
+    request_queue::{NoInstances, RequestQueue},
     sync::{Builder, JoinHandle, LockExt, Mutex, mpsc},
 };
 
-/// What the threads of instances report, once each: whether their instance was started.
+/// The sender for instance threads, each of which reports once if its instance was started.
 pub(super) type Outcomes = mpsc::Sender<Result<()>>;
 
 /// A queue and the threads that pull from it, one for each instance.
 pub(super) struct InstanceSet {
     pub queue: Arc<RequestQueue>,
-    /// What answers the requests of the queue.
+    /// Answers the requests of the queue.
     pub responses: Responses,
-    /// Of the instances that have nothing to do.
+    /// The executors of idle instances.
     executors: Arc<Executors>,
     starts_one_by_one: bool,
     members: Mutex<Vec<Member>>,
-    /// What answers the requests that wait for too long, where there are such.
+    /// The thread that answers requests that waited too long, if the configuration has time-outs.
     expiry: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct Member {
     spec: InstanceSpec,
-    /// Its number among the instances of the queue.
+    /// The number of the instance in the queue.
     index: usize,
     thread: JoinHandle<()>,
 }
@@ -43,7 +43,7 @@ impl InstanceSet {
         Self { queue, responses, executors, starts_one_by_one, members, expiry }
     }
 
-    /// What executes requests on the threads that bring them.
+    /// Returns the executor of requests on the threads that bring them.
     pub fn in_place(&self, context: Arc<ModelContext>) -> Arc<InPlaceExecution> {
         Arc::new(InPlaceExecution {
             queue: self.queue.clone(),
@@ -57,10 +57,10 @@ impl InstanceSet {
         self.members.lock_unpoisoned().iter().map(|member| member.spec.clone()).collect()
     }
 
-    /// Starts the threads of the instances that the queue was made for, and the one for requests that wait too long.
+    /// Starts the threads of the queue's first instances, and the thread for requests that wait too long.
     ///
     /// # Errors
-    /// When a thread cannot be started, or an instance where they are one by one: the others are told of by `ready`.
+    /// When a thread cannot be started, or an instance if they start one by one; else `ready` reports errors of instances.
     pub fn start(
         &self,
         context: &Arc<ModelContext>,
@@ -82,10 +82,10 @@ impl InstanceSet {
         self.watch_expiry(&context.name)
     }
 
-    /// Adds instances and waits until all are ready; they execute requests as soon as each of them is.
+    /// Adds instances and waits until all are ready. Each executes requests as soon as it is ready.
     ///
     /// # Errors
-    /// The first error of an instance: none is added then.
+    /// The first error of an instance; then none is added.
     pub fn add(&self, context: &Arc<ModelContext>, specs: Vec<InstanceSpec>) -> Result<()> {
         let (ready, outcomes) = mpsc::channel();
         let mut added = Vec::with_capacity(specs.len());
@@ -108,8 +108,8 @@ impl InstanceSet {
         result
     }
 
-    /// Removes the instances of these numbers among all of the model. What they have in hand is answered: that is
-    /// waited for until `deadline`, and then goes on without anybody waiting.
+    /// Removes the instances with these numbers in the model. Waits until `deadline` for the end of their requests in
+    /// progress, which continue after that without anybody waiting.
     pub fn remove(&self, numbers: &[usize], deadline: Instant) {
         self.end(|member| numbers.contains(&member.spec.index), Some(deadline));
     }
@@ -122,7 +122,7 @@ impl InstanceSet {
             chosen
         };
         let indices: Vec<usize> = chosen.iter().map(|member| member.index).collect();
-        if let Some(Outage { reason, unserved }) = self.queue.retire_instances(&indices) {
+        if let Some(NoInstances { reason, unserved }) = self.queue.retire_instances(&indices) {
             let count = unserved.len();
             self.responses.answer_outage(unserved, &reason);
             self.queue.finish(count);
@@ -130,17 +130,17 @@ impl InstanceSet {
         for Member { index, thread, .. } in chosen {
             // A thread that takes longer ends on its own; until then the queue counts it.
             if deadline.is_none_or(|deadline| self.queue.wait_until_gone(index, deadline)) {
-                // Its panics are caught and logged where they happen.
+                // Panics of the thread are caught and logged there.
                 let _ = thread.join();
             }
         }
     }
 
-    /// Waits until every thread has ended. The queue is closed.
+    /// Waits until every thread has ended. The queue must be closed.
     pub fn join(&self) {
         let members = std::mem::take(&mut *self.members.lock_unpoisoned());
         for Member { thread, .. } in members {
-            // Its panics are caught and logged where they happen.
+            // Panics of the thread are caught and logged there.
             let _ = thread.join();
         }
         let expiry = self.expiry.lock_unpoisoned().take();

@@ -1,4 +1,4 @@
-//! Models with instances of their own: requests are queued, and instance threads pull them.
+//! The scheduler of models with instances: it queues requests, and instance threads pull them.
 
 use std::{
     sync::{Arc, Weak},
@@ -20,7 +20,7 @@ use crate::{
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
     request_queue::{Accepted, Refusal, RequestQueue},
-    sequence::{Hold, SequenceInputs},
+    sequence::{SequenceInputs, TestHold},
     sync::{LockExt, Mutex, mpsc},
 };
 
@@ -30,55 +30,55 @@ mod refusals;
 #[cfg(test)]
 mod tests;
 
-/// How long a change of the instances waits for what a removed one has in hand: a stream may last for ever.
+/// The longest wait for requests in progress on removed instances: a stream may last for ever.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a queue and its instances are made for.
+/// The model, instances and rules of a [`QueueScheduler`].
 pub struct SchedulerSpec {
-    /// Of the model.
+    /// The configuration of the model.
     pub config: Arc<ModelConfig>,
-    /// Of the model.
+    /// The version of the model.
     pub version: i64,
-    /// What makes the instances.
+    /// Creates the instances.
     pub model: Arc<dyn Model>,
-    /// One thread is started for each.
+    /// The instances; one thread is started for each.
     pub instances: Vec<InstanceSpec>,
-    /// Where requests are counted. Its clock tells the scheduler all times.
+    /// The statistics in which requests are counted. All times of the scheduler are read from its clock.
     pub statistics: Arc<ModelStatistics>,
-    /// What each state of a sequence begins with, under the name of the model's input and with a batch dimension where the
-    /// model has one, in the order of the configuration.
+    /// The initial value of each state of a sequence, in the order of the configuration. Each is named as the model's input and
+    /// has a batch dimension if the model has one.
     pub initial_states: Vec<Tensor>,
-    /// For tests.
-    pub hold: Hold,
-    /// Instances are started one after the other, and not all at the same time.
+    /// Holds requests back, for tests.
+    pub hold: TestHold,
+    /// If true, instances are started one after the other instead of all at once.
     pub starts_one_by_one: bool,
-    /// What each instance executes, in this order, before it is ready, also when it is started again.
+    /// The samples that each instance executes in this order before it is ready, also after a restart.
     pub warm_up: Vec<WarmupSample>,
-    /// What limits the executions of all models, and where threads run.
+    /// The limits on executions of all models, and the placement of threads.
     pub execution: ExecutionRules,
 }
 
 /// The queue of one model version and the instance threads that pull from it.
 ///
-/// Dropped, it closes: what is queued is still answered, by threads that then end on their own.
+/// Dropping it closes the queue: queued requests are still answered, and the threads then end on their own.
 pub struct QueueScheduler {
     set: InstanceSet,
     context: Arc<ModelContext>,
     in_place: Arc<InPlaceExecution>,
     accounting: Arc<RequestAccounting>,
-    /// One change of the instances at a time.
+    /// Locked by a change of the instances, so that there is one at a time.
     changing: Mutex<()>,
 }
 
 impl QueueScheduler {
-    /// Starts one thread per instance and starts each instance on its own thread, all at the same time unless told
-    /// otherwise.
+    /// Starts a thread for each instance, which starts the instance. All start at the same time unless
+    /// `starts_one_by_one` is set.
     ///
     /// Blocks until all are ready.
     ///
     /// # Errors
-    /// The first error of an instance, when all threads have ended again; `Unsupported` for a kind of scheduling
-    /// that has no queue like this; `Internal` for a model without instances.
+    /// The first error of an instance, after all threads have ended again; `Unsupported` for a kind of scheduling without
+    /// such a queue; `Internal` for a model without instances.
     pub fn start(mut spec: SchedulerSpec) -> Result<Arc<QueueScheduler>> {
         check(&spec)?;
         let instances = std::mem::take(&mut spec.instances);
@@ -104,7 +104,7 @@ impl QueueScheduler {
             may_answer_later,
             has_batching: config.has_batching(),
             warm_up: spec.warm_up,
-            // What is handed over ahead would be executed without a permit.
+            // Requests handed over early would be executed without a permit.
             is_pipelined: !may_answer_later
                 && execution.rate_limiter.is_none()
                 && matches!(config.scheduling(), Scheduling::Direct),
@@ -125,24 +125,24 @@ impl QueueScheduler {
         Ok(Arc::new(scheduler))
     }
 
-    /// Whether an instance works that would execute a request.
+    /// Returns true if some instance works.
     pub fn has_working_instance(&self) -> bool {
         self.instance_counts().1 > 0
     }
 
-    /// How many instances there are, and how many of them work.
+    /// Returns the number of instances and the number of working ones.
     pub fn instance_counts(&self) -> (usize, usize) {
         self.set.queue.instance_counts()
     }
 
-    /// Notes what the instances and the queue are at, for [`QueueScheduler::load`]. Meant for twice a second.
+    /// Records the state of the instances and the queue for [`QueueScheduler::load`]. Intended for twice a second.
     pub fn sample_load(&self, now: Instant) {
         self.context.load.sample(now, self.accounting.statistics.pending());
     }
 
-    /// How much of what the instances can do was asked of them in the last second, or little more: the share of the time in
-    /// which those that work were executing, or answering what they had executed, and beside that the requests that waited,
-    /// in rounds of executions. 1: all are at work and none waits.
+    /// Returns the load over the last second or a little more. It is the share of time in which working
+    /// instances were executing or answering, plus the waiting requests, counted in rounds of executions. 1
+    /// means that all instances are busy and no request waits.
     pub fn load(&self, now: Instant) -> f64 {
         let (instances, working) = self.instance_counts();
         let per_execution = match self.context.config.scheduling() {
@@ -153,22 +153,22 @@ impl QueueScheduler {
         self.context.load.load(now, self.accounting.statistics.pending(), capacity)
     }
 
-    /// How long batches waited lately for more requests, on average, where the model leaves that to the server.
+    /// Returns the mean wait of recent batches, if the server chooses the delay.
     pub fn learned_batch_delay(&self) -> Option<Duration> {
         self.set.queue.learned_delay()
     }
 
-    /// The instances there are.
+    /// Returns the current instances.
     pub fn instances(&self) -> Vec<InstanceSpec> {
         self.set.specs()
     }
 
-    /// Adds instances, and then removes those of these numbers ([`InstanceSpec::index`]), while the others go on.
-    /// Blocks until the new ones are ready and what the others have in hand is answered, but no longer than half a minute
-    /// for the latter.
+    /// Adds instances and then removes those with these numbers ([`InstanceSpec::index`]), while the others
+    /// continue. Blocks until the new ones are ready and requests in progress on the removed ones are answered,
+    /// for the latter at most half a minute.
     ///
     /// # Errors
-    /// The first error of a new instance: nothing has changed then.
+    /// The first error of a new instance; then nothing has changed.
     pub fn change_instances(&self, added: Vec<InstanceSpec>, removed: &[usize]) -> Result<()> {
         let _one_at_a_time = self.changing.lock_unpoisoned();
         self.set.add(&self.context, added)?;
@@ -181,7 +181,7 @@ impl QueueScheduler {
         let (ready, outcomes) = mpsc::channel();
         self.set.start(&self.context, instances, &ready)?;
         drop(ready);
-        // Ends when every thread has sent its outcome or ended.
+        // Ends when every thread has sent its result or ended.
         outcomes.iter().collect()
     }
 
@@ -192,7 +192,7 @@ impl QueueScheduler {
         let reason = refusals::refusal_reason(&refusal);
         let error = refusals::failure(&self.context.name, request, refusal).into();
         let Some(reason) = reason else {
-            // As any other request that does not fit the model, it is not counted.
+            // Like any other request that does not fit the model, it is not counted.
             context.finish(self.context.clock.now());
             return error;
         };
@@ -228,7 +228,7 @@ impl Scheduler for QueueScheduler {
         responder: Responder,
     ) -> Result<(), Refused> {
         if self.context.has_batching && request.inputs.is_empty() {
-            // Triton finds it when the model is about to run: clients get it as the model's answer.
+            // Triton detects this when the model is about to run, so clients get it as the model's answer.
             let error = RequestFailure::NoInputs { prefix: request.message_prefix() }.into();
             self.accounting.failed(&request.id, &mut context, FailureReason::Backend, &error);
             responder.finish(Err(error));
@@ -244,7 +244,7 @@ impl Scheduler for QueueScheduler {
         let now = self.context.clock.now();
         pending.context.timeline.queued = Some(now);
         let caller = self.in_place.caller(&pending.request, now);
-        // Counted first: an instance may take the request before `push` returns.
+        // Counted first, because an instance may take the request before `push_by` returns.
         self.accounting.statistics.pending_up();
         match self.set.queue.push_by(caller, QueuedRequest::new(pending)) {
             Ok(accepted) => {
@@ -302,7 +302,7 @@ fn check(spec: &SchedulerSpec) -> Result<()> {
     let problem = match spec.config.scheduling() {
         Scheduling::Ensemble(_) => "needs another scheduler",
         _ if spec.instances.is_empty() => "has no instances",
-        // Each state needs a value that its sequences begin with.
+        // Each state needs an initial value.
         Scheduling::Sequence(batching) if spec.initial_states.len() != batching.states.len() => {
             "lacks initial states"
         }
@@ -311,7 +311,7 @@ fn check(spec: &SchedulerSpec) -> Result<()> {
     Err(Error::internal(format!("model '{}' {problem}", spec.config.name())))
 }
 
-/// Whether responses leave in the order of arrival.
+/// Returns true if responses are sent in the order of arrival.
 pub(crate) fn preserves_ordering(config: &ModelConfig) -> bool {
     matches!(config.scheduling(), Scheduling::Dynamic(d) if d.preserves_ordering)
 }

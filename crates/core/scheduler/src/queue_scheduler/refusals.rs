@@ -1,4 +1,4 @@
-//! Why a request is not queued, as its client and the statistics are told.
+//! The reasons why a request is not queued, for its client and the statistics.
 
 use galatea_telemetry::RefusalReason;
 use galatea_types::{CorrelationId, InferRequest, PreparedRequest};
@@ -9,7 +9,7 @@ use crate::{
     sequence::{SequenceInputs, SequenceRefusal},
 };
 
-/// Why a request may not be part of a sequence of the model, whatever sequences there are.
+/// Returns why a request cannot be part of any sequence of the model.
 pub(super) fn unfit(
     sequences: &SequenceInputs,
     model: &str,
@@ -26,7 +26,7 @@ pub(super) fn unfit(
     Some(RequestFailure::CorrelationIdType { id: id.clone(), model, data_type })
 }
 
-/// What of the server keeps the request out; `None` where the request itself does.
+/// Returns the reason in the server's state; `None` if the request itself is the reason.
 pub(super) fn refusal_reason(refusal: &Refusal) -> Option<RefusalReason> {
     match refusal {
         Refusal::Closed => Some(RefusalReason::Unloading),

@@ -219,7 +219,7 @@ fn spec(model: impl Model + 'static) -> SchedulerSpec {
         instances: vec![instance_spec("m", 0)],
         statistics: Arc::default(),
         initial_states: Vec::new(),
-        hold: Hold::default(),
+        hold: TestHold::default(),
         starts_one_by_one: false,
         warm_up: Vec::new(),
         execution: ExecutionRules::default(),

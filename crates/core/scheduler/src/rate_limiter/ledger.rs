@@ -1,19 +1,19 @@
-//! Which instances may execute, in which order: pure decisions, without threads, locks and clocks.
+//! Decides which instances may execute, and in which order. It is pure: no thread, lock or clock.
 //!
-//! An instance that has something to execute is *staged*. Of those that are staged the one with the smallest key goes
-//! first, as soon as all it asks for is free; the key is what it has executed so far, times its priority. Nobody takes
-//! what one that comes before it waits for, so that one that asks for much is served as well. One that waits for nothing
-//! of that kind need not wait for the others.
+//! An instance that has something to execute is *staged*. The staged instance with the smallest key goes first, as soon as
+//! all its resources are free; the key is its number of executions times its priority. No instance takes resources that
+//! an earlier one waits for, so an instance that needs many gets its turn. An instance whose resources no earlier one
+//! waits for does not wait for the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::supply::{Demand, Pool, ResourceSupply, SupplyError, supply};
 
-/// How far an instance may be behind those that it shares resources with, in executions of priority 1. One that was idle
-/// for long, or is new, catches up by so many before they have their turn again.
+/// The largest lag of an instance behind those that share its resources, in executions of priority 1. An instance that was
+/// idle for long, or is new, goes first at most this often before the others have their turn again.
 pub(super) const MAX_CREDIT: u64 = 1000;
 
-/// An instance of a queue, by their numbers.
+/// An instance, by the number of its queue and its number in that queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MemberId {
     pub queue: u64,
@@ -22,12 +22,12 @@ pub(super) struct MemberId {
 
 /// All instances that share the resources of the server.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct PermitLedger {
     provided: Vec<ResourceSupply>,
     supply: Demand,
     allocated: Demand,
     members: BTreeMap<MemberId, Member>,
-    /// The number of the next one that is staged.
+    /// The number of the next staged instance.
     next_turn: u64,
 }
 
@@ -41,13 +41,13 @@ struct Member {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemberState {
-    /// It does not work at the moment.
+    /// It does not work at present.
     Absent,
     /// It looks for something to execute.
     Idle,
-    /// It has its turn among those of the same key by this number.
+    /// It waits for its turn. The number orders instances with equal keys.
     Staged(u64),
-    /// It holds what it asks for, and has not begun.
+    /// It holds its resources and has not begun.
     Granted,
     Executing,
 }
@@ -58,19 +58,19 @@ impl MemberState {
     }
 }
 
-/// Whether an instance may begin, and who else may now.
+/// The answer to a claim: if the instance may begin, and which others may.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Granted {
+pub(super) struct PermitGrant {
     pub others: Vec<MemberId>,
     pub may_begin: bool,
 }
 
-impl Ledger {
+impl PermitLedger {
     pub fn new(provided: Vec<ResourceSupply>) -> Self {
         Self { provided, ..Self::default() }
     }
 
-    /// Adds an instance that does not work yet. Returns who may begin because there is more of what it asks for as well.
+    /// Adds an instance that does not work yet. Returns those that may begin, because the supply may have grown.
     pub fn add(
         &mut self,
         id: MemberId,
@@ -85,12 +85,12 @@ impl Ledger {
         Ok(self.grant())
     }
 
-    /// Removes an instance, with all it holds. Returns who may begin.
+    /// Removes an instance with all it holds. Returns those that may begin.
     pub fn remove(&mut self, id: MemberId) -> Vec<MemberId> {
         self.set(id, MemberState::Absent);
         if self.members.remove(&id).is_some() {
             let demands = self.members.values().map(|m| &m.demand);
-            // Less is asked for than before, so that what was enough is enough.
+            // The demand only shrinks, so a supply that was enough still is.
             if let Ok(supply) = supply(&self.provided, demands) {
                 self.supply = supply;
             }
@@ -98,8 +98,8 @@ impl Ledger {
         self.grant()
     }
 
-    /// The instance has ended what it executed, and looks for the next: what it held is free, and nobody gets it before
-    /// it has said whether it needs it again ([`Ledger::claim`], [`Ledger::rest`]).
+    /// Frees the resources of an instance that ended its execution and looks for the next. No other gets them before it has
+    /// said if it needs them again ([`PermitLedger::claim`], [`PermitLedger::rest`]).
     pub fn looks_for_work(&mut self, id: MemberId) {
         let Some(member) = self.members.get_mut(&id) else { return };
         match member.state {
@@ -112,12 +112,12 @@ impl Ledger {
         }
     }
 
-    /// The instance could execute something of what waits in its queue: `waiting` requests for any of its instances, of
-    /// which the best that is idle is staged, or (`None`) something that is for this one alone. Whether it may begin.
-    pub fn claim(&mut self, id: MemberId, waiting: Option<usize>) -> Granted {
+    /// Claims a permit for work in the instance's queue. `waiting` is the number of requests for any of its instances, of which
+    /// the best idle one is staged; `None` is work for this instance alone. Returns if it may begin, and which others may.
+    pub fn claim(&mut self, id: MemberId, waiting: Option<usize>) -> PermitGrant {
         if self.is_granted(id) {
             self.set(id, MemberState::Executing);
-            return Granted { others: Vec::new(), may_begin: true };
+            return PermitGrant { others: Vec::new(), may_begin: true };
         }
         let next = match waiting {
             Some(waiting) if self.turns_of(id.queue) >= waiting => None,
@@ -129,15 +129,15 @@ impl Ledger {
         }
         let mut others = self.grant();
         others.retain(|&other| other != id);
-        // Who wakes the others looks again before it begins.
+        // If others are woken, the instance asks again before it begins.
         let may_begin = self.is_granted(id) && others.is_empty();
         if may_begin {
             self.set(id, MemberState::Executing);
         }
-        Granted { others, may_begin }
+        PermitGrant { others, may_begin }
     }
 
-    /// The instance has nothing to execute now. Returns who may begin.
+    /// Ends the claim of an instance that has nothing to execute. Returns those that may begin.
     pub fn rest(&mut self, id: MemberId) -> Vec<MemberId> {
         if self.members.get(&id).is_some_and(|m| m.state != MemberState::Absent) {
             self.set(id, MemberState::Idle);
@@ -145,7 +145,7 @@ impl Ledger {
         self.grant()
     }
 
-    /// The instance does not work until it looks for work again. Returns who may begin.
+    /// Stops an instance until it looks for work again. Returns those that may begin.
     pub fn leave(&mut self, id: MemberId) -> Vec<MemberId> {
         self.set(id, MemberState::Absent);
         self.grant()
@@ -159,7 +159,7 @@ impl Ledger {
         self.members.get(&id).is_some_and(|member| member.state == MemberState::Granted)
     }
 
-    /// Changes the state, and frees what is not held any more.
+    /// Changes the state, and frees resources that the new state does not hold.
     fn set(&mut self, id: MemberId, state: MemberState) {
         let Some(member) = self.members.get_mut(&id) else { return };
         if member.state.holds() && !state.holds() {
@@ -173,7 +173,7 @@ impl Ledger {
         member.state = state;
     }
 
-    /// Instances of a queue that are to execute something of it and have not begun.
+    /// Returns the number of instances of a queue that should execute and have not begun.
     fn turns_of(&self, queue: u64) -> usize {
         let has_turn = |member: &&Member| {
             matches!(member.state, MemberState::Staged(_) | MemberState::Granted)
@@ -181,7 +181,7 @@ impl Ledger {
         self.of_queue(queue).map(|(_, member)| member).filter(has_turn).count()
     }
 
-    /// The idle instance of the queue with the smallest key; the one that asks goes before its equals.
+    /// Returns the idle instance of the queue with the smallest key. Among equals, the one that asks comes first.
     fn best_idle(&self, asking: MemberId) -> Option<MemberId> {
         let idle = self.of_queue(asking.queue).filter(|(_, m)| m.state == MemberState::Idle);
         idle.min_by_key(|&(id, member)| (member.key, *id != asking)).map(|(id, _)| *id)
@@ -203,7 +203,7 @@ impl Ledger {
         }
     }
 
-    /// Those at work, or about to be, that ask for something of the same pools.
+    /// Returns the instances that work, or are about to, and use some of the same pools.
     fn competitors<'a>(
         &'a self,
         id: MemberId,
@@ -215,7 +215,7 @@ impl Ledger {
         others.filter(|other| other.demand.keys().any(|pool| member.demand.contains_key(pool)))
     }
 
-    /// Gives those that are staged what they ask for, as far as it is free, in the order of their keys.
+    /// Gives free resources to the staged instances in the order of their keys.
     fn grant(&mut self) -> Vec<MemberId> {
         let mut staged: Vec<(u64, u64, MemberId)> = Vec::new();
         for (&id, member) in &self.members {
@@ -246,7 +246,7 @@ impl Ledger {
         granted
     }
 
-    /// What is held, and what there is, by pool.
+    /// Returns the held and the available copies of each pool.
     #[cfg(test)]
     pub fn balance(&self) -> Vec<(u64, u64)> {
         let all = |pool: &Pool| self.supply.get(pool).copied().unwrap_or(0);

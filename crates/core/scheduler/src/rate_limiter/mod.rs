@@ -1,12 +1,12 @@
-//! The rate limiter: executions of all models that share resources, as many at a time as there are resources for.
+//! The rate limiter: limits executions of all models that share resources to the supply of those resources.
 //!
-//! [`Ledger`] decides who is next. What the operator provides, or the largest demand where nothing is said, is the
-//! supply. An instance thread that has something to execute asks for a *permit* under the lock of its queue; without one
-//! it sleeps there, and the requests stay in the backlog, where they may be cancelled or expire as ever. The permit is
-//! returned when the thread looks for its next work, so that it competes with the others for what it has just freed.
+//! [`PermitLedger`] decides who is next. The supply is what the operator provides, or the largest demand if nothing is
+//! given. An instance thread with something to execute asks for a *permit* under the lock of its queue. Without one it
+//! sleeps, and the requests stay in the backlog, where they may be cancelled or expire as usual. The permit is returned when
+//! the thread looks for more work, so it competes with the others for the resources it has just freed.
 //!
-//! Locks: the one of a queue may be held when the limiter's is taken, never the other way round: the queues of those that
-//! may begin are woken by [`Wakes`] when no lock is held.
+//! Locks: the lock of a queue may be held when the limiter's is taken, never the other way round. [`QueuesToWake`] wakes
+//! the queues of instances that may begin, when no lock is held.
 
 mod ledger;
 mod supply;
@@ -23,7 +23,7 @@ use galatea_backend::InstanceSpec;
 use galatea_config::ModelConfig;
 use galatea_types::Result;
 
-use self::ledger::{Granted, Ledger, MemberId};
+use self::ledger::{MemberId, PermitGrant, PermitLedger};
 pub use self::supply::ResourceSupply;
 use crate::sync::{LockExt, Mutex};
 
@@ -33,8 +33,8 @@ pub struct RateLimiter {
 }
 
 struct State {
-    ledger: Ledger,
-    queues: BTreeMap<u64, Weak<dyn Wake>>,
+    ledger: PermitLedger,
+    queues: BTreeMap<u64, Weak<dyn WakeQueue>>,
     next_queue: u64,
 }
 
@@ -45,22 +45,22 @@ impl fmt::Debug for RateLimiter {
 }
 
 /// A queue whose threads may wait for permits.
-pub(crate) trait Wake: Send + Sync {
-    /// Makes its threads look whether they have one.
+pub(crate) trait WakeQueue: Send + Sync {
+    /// Makes its threads check if they have a permit.
     fn wake(&self);
 }
 
 impl RateLimiter {
-    /// `provided`: what there is of each resource. If nothing is given, there is as much of each as the instance that
-    /// asks for most.
+    /// Creates a limiter. `provided` is the supply of each resource. If none is given, the supply of each is the largest
+    /// demand of an instance.
     pub fn new(provided: Vec<ResourceSupply>) -> Arc<Self> {
         let (queues, next_queue) = (BTreeMap::new(), 0);
-        let state = State { ledger: Ledger::new(provided), queues, next_queue };
+        let state = State { ledger: PermitLedger::new(provided), queues, next_queue };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    /// What the instances of a queue get their permits from.
-    pub(crate) fn permits(self: &Arc<Self>, queue: Weak<dyn Wake>) -> Permits {
+    /// Returns the permits for the instances of a queue.
+    pub(crate) fn permits(self: &Arc<Self>, queue: Weak<dyn WakeQueue>) -> Permits {
         let mut state = self.state.lock_unpoisoned();
         let number = state.next_queue;
         state.next_queue += 1;
@@ -69,27 +69,27 @@ impl RateLimiter {
     }
 }
 
-/// The permits of the instances of one queue. With it they are gone.
+/// The permits of the instances of one queue. Dropping it removes them.
 pub(crate) struct Permits {
     limiter: Arc<RateLimiter>,
     queue: u64,
 }
 
-/// What became of a question for a permit.
-pub(crate) enum Claim {
+/// The answer to a request for a permit.
+pub(crate) enum PermitClaim {
     /// The instance may begin.
     Begin,
-    /// It sleeps until [`Permits::is_granted`].
+    /// The instance sleeps until [`Permits::is_granted`].
     Wait,
-    /// It asks again when these are woken, which takes other locks.
-    AskAgain(Wakes),
+    /// The instance wakes these queues, which takes other locks, and asks again.
+    AskAgain(QueuesToWake),
 }
 
 impl Permits {
     /// Adds an instance, before it is started.
     ///
     /// # Errors
-    /// When its group asks for more than there is.
+    /// When its group demands more than there is.
     pub fn register(&self, index: usize, spec: &InstanceSpec, config: &ModelConfig) -> Result<()> {
         let limiter = spec.group.rate_limiter.as_ref();
         let resources = limiter.map_or(&[][..], |limiter| &limiter.resources);
@@ -102,54 +102,56 @@ impl Permits {
         Ok(())
     }
 
-    /// See [`Ledger::looks_for_work`].
+    /// See [`PermitLedger::looks_for_work`].
     pub fn looks_for_work(&self, index: usize) {
-        self.with(index, Ledger::looks_for_work);
+        self.with(index, PermitLedger::looks_for_work);
     }
 
-    /// See [`Ledger::claim`].
-    pub fn claim(&self, index: usize, waiting: Option<usize>) -> Claim {
+    /// See [`PermitLedger::claim`].
+    pub fn claim(&self, index: usize, waiting: Option<usize>) -> PermitClaim {
         let granted = self.with(index, |ledger, id| ledger.claim(id, waiting));
         match granted {
-            Granted { may_begin: true, .. } => Claim::Begin,
-            Granted { others, .. } if others.is_empty() => Claim::Wait,
-            Granted { others, .. } => Claim::AskAgain(self.wakes(others)),
+            PermitGrant { may_begin: true, .. } => PermitClaim::Begin,
+            PermitGrant { others, .. } if others.is_empty() => PermitClaim::Wait,
+            PermitGrant { others, .. } => PermitClaim::AskAgain(self.wakes(others)),
         }
     }
 
-    /// See [`Ledger::rest`].
-    pub fn rest(&self, index: usize) -> Wakes {
-        self.wakes(self.with(index, Ledger::rest))
+    /// See [`PermitLedger::rest`].
+    pub fn rest(&self, index: usize) -> QueuesToWake {
+        self.wakes(self.with(index, PermitLedger::rest))
     }
 
-    /// See [`Ledger::leave`].
-    pub fn leave(&self, index: usize) -> Wakes {
-        self.wakes(self.with(index, Ledger::leave))
+    /// See [`PermitLedger::leave`].
+    pub fn leave(&self, index: usize) -> QueuesToWake {
+        self.wakes(self.with(index, PermitLedger::leave))
     }
 
-    /// See [`Ledger::remove`].
-    pub fn remove(&self, index: usize) -> Wakes {
-        self.wakes(self.with(index, Ledger::remove))
+    /// See [`PermitLedger::remove`].
+    pub fn remove(&self, index: usize) -> QueuesToWake {
+        self.wakes(self.with(index, PermitLedger::remove))
     }
 
-    /// Whether the instance has its permit and has not begun.
+    /// Returns true if the instance has its permit and has not begun.
     pub fn is_granted(&self, index: usize) -> bool {
         self.with(index, |ledger, id| ledger.is_granted(id))
     }
 
-    fn with<R>(&self, index: usize, call: impl FnOnce(&mut Ledger, MemberId) -> R) -> R {
+    fn with<R>(&self, index: usize, call: impl FnOnce(&mut PermitLedger, MemberId) -> R) -> R {
         let id = MemberId { queue: self.queue, index };
         call(&mut self.limiter.state.lock_unpoisoned().ledger, id)
     }
 
-    fn wakes(&self, granted: Vec<MemberId>) -> Wakes {
+    fn wakes(&self, granted: Vec<MemberId>) -> QueuesToWake {
         if granted.is_empty() {
-            return Wakes::default();
+            return QueuesToWake::default();
         }
         let mut numbers: Vec<u64> = granted.into_iter().map(|id| id.queue).collect();
         numbers.dedup();
         let state = self.limiter.state.lock_unpoisoned();
-        Wakes(numbers.iter().filter_map(|number| state.queues.get(number).cloned()).collect())
+        QueuesToWake(
+            numbers.iter().filter_map(|number| state.queues.get(number).cloned()).collect(),
+        )
     }
 }
 
@@ -159,17 +161,17 @@ impl Drop for Permits {
     }
 }
 
-/// Queues of which an instance may begin.
+/// Queues with an instance that may begin.
 #[derive(Default)]
 #[must_use = "those that may begin sleep until they are woken"]
-pub(crate) struct Wakes(Vec<Weak<dyn Wake>>);
+pub(crate) struct QueuesToWake(Vec<Weak<dyn WakeQueue>>);
 
-impl Wakes {
+impl QueuesToWake {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// To be called without any lock.
+    /// Wakes the queues. The caller must hold no lock.
     pub fn wake(self) {
         self.0.iter().filter_map(Weak::upgrade).for_each(|queue| queue.wake());
     }

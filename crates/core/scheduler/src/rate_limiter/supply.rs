@@ -1,4 +1,4 @@
-//! How much there is of the resources that executions hold, and how much each instance asks for.
+//! Computes the supply of the resources that executions hold, and the demand of each instance.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,11 +8,11 @@ use galatea_types::Error;
 /// Copies of a resource that the operator provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceSupply {
-    /// As configurations name it.
+    /// The name used in configurations.
     pub name: String,
-    /// How many copies.
+    /// The number of copies.
     pub count: u64,
-    /// The device that they are on; `None`: each device has so many. Without meaning for a global resource.
+    /// The device with the copies; `None` if each device has this many. Ignored for a global resource.
     pub device: Option<i64>,
 }
 
@@ -20,14 +20,14 @@ pub struct ResourceSupply {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pool {
     pub name: Arc<str>,
-    /// `None`: one pool for the whole server.
+    /// `None` is one pool for the whole server.
     pub device: Option<u32>,
 }
 
-/// What an execution of an instance holds: copies by pool.
+/// The copies that an execution of an instance holds, by pool.
 pub(crate) type Demand = BTreeMap<Pool, u64>;
 
-/// Of an instance on this device. A resource that is named twice is asked for as often as its last entry says.
+/// Returns the demand of an instance on this device. If a resource is named twice, its last entry counts.
 pub(crate) fn demand(resources: &[RateLimiterResource], device: u32) -> Demand {
     let entry = |resource: &RateLimiterResource| {
         let device = (!resource.is_global).then_some(device);
@@ -36,7 +36,7 @@ pub(crate) fn demand(resources: &[RateLimiterResource], device: u32) -> Demand {
     resources.iter().map(entry).collect()
 }
 
-/// Why instances with these demands cannot be served.
+/// The reason why instances with these demands cannot be served.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SupplyError {
     #[error(
@@ -63,7 +63,7 @@ impl SupplyError {
         }
     }
 
-    /// The error of a model whose instance group of this number asks for it.
+    /// Returns the error of a model whose instance group of this number has the demand.
     pub fn of_group(&self, group: usize) -> Error {
         let field = FieldPath::from("instance_group").index(group).field("rate_limiter");
         let text = self.to_string();
@@ -72,8 +72,7 @@ impl SupplyError {
     }
 }
 
-/// How many copies each pool has for these demands: as many as the operator provides, else as many as the one that asks
-/// for most.
+/// Returns the number of copies in each pool: the number that the operator provides, else the largest of these demands.
 pub(crate) fn supply<'a>(
     provided: &[ResourceSupply],
     demands: impl Iterator<Item = &'a Demand>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::{
-    ledger::{Ledger, MAX_CREDIT, MemberId},
+    ledger::{MAX_CREDIT, MemberId, PermitLedger},
     supply::{Demand, Pool},
 };
 
@@ -64,7 +64,7 @@ fn instances() -> impl Strategy<Value = Vec<Instance>> {
 
 /// Threads that do as those of instances do.
 struct World {
-    ledger: Ledger,
+    ledger: PermitLedger,
     ids: Vec<MemberId>,
     has_instance: BTreeMap<MemberId, bool>,
     waiting: BTreeMap<u64, usize>,
@@ -76,7 +76,7 @@ struct World {
 impl World {
     fn new(instances: &[Instance]) -> Self {
         let mut world = Self {
-            ledger: Ledger::new(Vec::new()),
+            ledger: PermitLedger::new(Vec::new()),
             ids: Vec::new(),
             has_instance: BTreeMap::new(),
             waiting: (0..QUEUES).map(|queue| (queue, 0)).collect(),

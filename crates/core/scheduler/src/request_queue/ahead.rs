@@ -1,10 +1,10 @@
-//! Handing requests over to instances that are busy, ahead of their turn.
+//! Hands requests over to busy instances before their turn.
 
-use super::{Next, RequestQueue, State, handed_over::HandedOver};
-use crate::{parking::Locked, queue::Decision, sequence::OfSequence};
+use super::{Next, RequestQueue, State, handed_over::PrefetchedRequest};
+use crate::{parking::Locked, queue::Decision, sequence::SequenceRequest};
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// Requests to be handed over to instance `index`, which executes one: `room` of them at most. `done`: as for
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Returns at most `room` requests to hand over to instance `index`, which executes one. `done` is that of
     /// [`RequestQueue::pull`].
     pub fn next_ahead(&self, index: usize, done: usize, room: usize) -> Vec<T> {
         let mut state = self.parking.lock();
@@ -12,9 +12,9 @@ impl<T: OfSequence> RequestQueue<T> {
         self.ahead(&mut state, index, room)
     }
 
-    /// The same when it has executed a request while others were handed over to it: with the first of those it has begun,
-    /// if they were not taken back. `room`: how many more may wait in it; `None`: it executes none of them. What it has not
-    /// begun with is queued again then.
+    /// Does the same after the instance has executed a request, and returns the handed-over request that it has
+    /// begun, if any. `room` is the number of requests that may still wait in it; `None` means that it executes
+    /// none of them. Then those it has not begun are queued again.
     pub fn next(&self, index: usize, done: usize, room: Option<usize>) -> Next<T> {
         let mut state = self.parking.lock();
         state.finish(done);
@@ -31,19 +31,19 @@ impl<T: OfSequence> RequestQueue<T> {
         Next { begun, ahead: Vec::new() }
     }
 
-    /// The request waits in instance `index` from now on.
-    pub fn handed_over(&self, index: usize, handed_over: HandedOver<T>) {
+    /// Adds a request that now waits in instance `index`.
+    pub fn handed_over(&self, index: usize, handed_over: PrefetchedRequest<T>) {
         let mut state = self.parking.lock();
         let complete = state.complete;
         if let Some(request) = state.handed_over.add(index, handed_over, complete) {
             return state.queue_again(vec![request]);
         }
-        // An instance that became free meanwhile takes it.
+        // An instance that has become free meanwhile takes the request.
         state.wake_one();
     }
 
-    /// Requests to be handed over to instance `index`: none while another instance is free, which it also is when it
-    /// waits for the end of a closed queue, and no more than its share of all that wait.
+    /// Returns requests to hand over to instance `index`, at most its share of all waiting ones. Returns none while another
+    /// instance is free, which includes one that waits for the end of a closed queue.
     fn ahead(&self, state: &mut Locked<'_, State<T>>, index: usize, room: usize) -> Vec<T> {
         if room == 0 || state.has_idle_threads() || state.is_closed || state.is_called_off(index) {
             return Vec::new();
@@ -59,7 +59,7 @@ impl<T: OfSequence> RequestQueue<T> {
         if let Some(request) = state.take_overtaken_back() {
             return Some(request);
         }
-        // The rest is for those who pull.
+        // An abandoned request is left to the threads that pull.
         if !state.waiting.requests().is_some_and(|backlog| backlog.is_front_wanted()) {
             return None;
         }

@@ -1,25 +1,25 @@
-//! Requests whose time is over leave the queue when that happens, even while no instance is free that would come across
-//! them: one more thread waits for it, where the configuration has such time-outs.
+//! Removes expired requests from the queue in time, even while no free instance would find them. If the configuration has
+//! such time-outs, one more thread waits for them.
 
 use std::time::{Duration, Instant};
 
 use super::{NotExecuted, RequestQueue, State};
-use crate::{parking::Locked, sequence::OfSequence};
+use crate::{parking::Locked, sequence::SequenceRequest};
 
-/// Between two looks at all that waits.
+/// The shortest pause between two searches of the queue.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
-/// A look at all that waits takes this part of the time at most, however long the queue is.
+/// Searches take at most 1/20 of the time, in queues of any length.
 const SHARE_OF_TIME: u32 = 20;
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// Whether something happens to what waits when a time has come, whatever the instances do.
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Returns true if waiting requests may expire at some time, whatever the instances do.
     pub fn has_expiry(&self) -> bool {
         self.parking.lock().waiting.requests().is_none_or(|backlog| backlog.rejects_late())
     }
 
-    /// Waits for requests that fail because they have waited too long. They count as taken until
-    /// [`RequestQueue::finish`]. `None`: the queue is closed, and the threads of all instances have ended.
+    /// Waits for requests that fail because they waited too long. They count as taken until [`RequestQueue::finish`]. Returns
+    /// `None` when the queue is closed and the threads of all instances have ended.
     pub fn next_expired(&self) -> Option<Vec<(T, NotExecuted)>> {
         let is_over = |state: &State<T>| state.is_closed && state.live_threads == 0;
         let mut state = self.parking.lock();
@@ -35,8 +35,8 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
-    /// A request was queued that expires then. `are_released`: those that wait were held back until now.
+impl<T: SequenceRequest> Locked<'_, State<T>> {
+    /// Plans a search for a queued request that expires then. `are_released` is true if waiting requests were held until now.
     pub(super) fn expect_expiry(&mut self, expires_at: Option<Instant>, are_released: bool) {
         match (expires_at, are_released) {
             (Some(_), true) => {

@@ -1,21 +1,21 @@
-//! Which instances of a queue work, are being started, or broke. Pure: no thread, no lock, no clock.
+//! Records which instances of a queue work, are starting, or are broken. It is pure: no thread, lock or clock.
 
 use galatea_types::Error;
 
-/// Which instances of a queue work. Instances come and go: the number of one that is gone is given to another one.
+/// The health of a queue's instances. Instances come and go, and the number of a removed one is reused.
 pub(crate) struct InstanceHealth {
     slots: Vec<Slot>,
-    /// Instances that were started and have raised no alarm since.
+    /// The number of instances that were started and have raised no alarm since.
     working: usize,
-    /// Instances that work or are expected to: requests may wait for them.
+    /// The number of instances that work or are expected to: requests may wait for them.
     expected: usize,
-    /// Why requests are refused, while no instance is expected to work.
+    /// The reason why requests are refused, while no instance is expected to work.
     outage: Option<Error>,
-    /// Why an instance was given up last.
+    /// The reason why the last instance was given up.
     last_reason: Option<Error>,
 }
 
-/// The instance of one thread, which is another one after each restart.
+/// The place of one thread's instance. Each restart puts another instance there.
 struct Slot {
     generation: u64,
     condition: Condition,
@@ -26,9 +26,9 @@ struct Slot {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Membership {
     Member,
-    /// It is to end, and counts no more.
+    /// It will end, and no longer counts.
     Retired,
-    /// Its thread has ended: the next instance may have the number.
+    /// Its thread has ended, so that the next instance may have the number.
     Gone,
 }
 
@@ -50,11 +50,11 @@ impl InstanceHealth {
         }
     }
 
-    /// Adds an instance, and returns its number. Requests do not wait for it before it was started.
+    /// Adds an instance and returns its number. Requests do not wait for it until it is started.
     pub fn add(&mut self) -> usize {
         let is_free = |slot: &Slot| slot.membership == Membership::Gone;
         let index = self.slots.iter().position(is_free).unwrap_or(self.slots.len());
-        // Alarms of whoever had the number before are of an earlier generation.
+        // Alarms of earlier instances with this number have an earlier generation.
         let generation = self.generation(index);
         let slot = Slot::starting(generation, true);
         match self.slots.get_mut(index) {
@@ -64,7 +64,7 @@ impl InstanceHealth {
         index
     }
 
-    /// The instance is to end: it counts no more, and none of its alarms does.
+    /// Retires the instance: neither it nor its alarms count any more.
     pub fn retire(&mut self, index: usize) {
         let Some(slot) = member(&mut self.slots, index) else { return };
         slot.membership = Membership::Retired;
@@ -77,7 +77,7 @@ impl InstanceHealth {
         }
     }
 
-    /// The thread of the instance has ended.
+    /// Records that the thread of the instance has ended.
     pub fn gone(&mut self, index: usize) {
         self.retire(index);
         if let Some(slot) = self.slots.get_mut(index) {
@@ -93,8 +93,8 @@ impl InstanceHealth {
         self.slots.get(index).is_none_or(|slot| slot.membership == Membership::Gone)
     }
 
-    /// An instance is about to be started, or the last one is about to go. Its alarm carries the generation:
-    /// alarms of the instances before it are ignored from now on.
+    /// Begins the start or the end of an instance. Its alarm carries the returned generation; alarms of earlier instances are
+    /// ignored from now on.
     pub fn begin(&mut self, index: usize) -> u64 {
         let Some(slot) = self.slots.get_mut(index) else { return 0 };
         slot.generation += 1;
@@ -108,7 +108,7 @@ impl InstanceHealth {
         self.slots.get(index).map_or(0, |slot| slot.generation)
     }
 
-    /// The instance was started. If it broke in the meantime, it stays broken.
+    /// Records that the instance was started. If it broke meanwhile, it stays broken.
     pub fn started(&mut self, index: usize) {
         let Some(slot) = member(&mut self.slots, index) else { return };
         if !matches!(slot.condition, Condition::Starting) {
@@ -122,8 +122,8 @@ impl InstanceHealth {
         }
     }
 
-    /// The instance of this generation does not work any more. False: it was replaced already, or that
-    /// is known.
+    /// Records that the instance of this generation is broken. Returns false if it was already replaced or is known
+    /// to be broken.
     pub fn break_down(&mut self, index: usize, generation: u64, reason: Error) -> bool {
         let Some(slot) = member(&mut self.slots, index) else { return false };
         if slot.generation != generation {
@@ -142,7 +142,7 @@ impl InstanceHealth {
         }
     }
 
-    /// Why the instance must be restarted, if it must.
+    /// Returns the reason why the instance must be restarted, if it must.
     pub fn defect(&self, index: usize) -> Option<&Error> {
         match &self.slots.get(index)?.condition {
             Condition::Broken(reason) => Some(reason),
@@ -150,7 +150,7 @@ impl InstanceHealth {
         }
     }
 
-    /// Nobody is to wait for this instance until it works again. True: for no other one either.
+    /// Stops requests from waiting for this instance until it works again. Returns true if no other is expected to work.
     pub fn give_up(&mut self, index: usize, reason: &Error) -> bool {
         let Some(slot) = member(&mut self.slots, index) else { return false };
         if !std::mem::replace(&mut slot.is_given_up, true) {
@@ -163,7 +163,7 @@ impl InstanceHealth {
         self.expected == 0
     }
 
-    /// Those that count, whether they work or not.
+    /// Returns the number of members, working or not.
     pub fn member_count(&self) -> usize {
         self.slots.iter().filter(|slot| slot.membership == Membership::Member).count()
     }

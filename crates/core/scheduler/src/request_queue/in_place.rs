@@ -1,41 +1,41 @@
-//! Requests that are executed by the thread that brings them, in the place of one that sleeps.
+//! Lets the thread that brings a request execute requests in place of a sleeping thread.
 //!
-//! Such a thread has a *turn*: it takes what waits until there is nothing more, or somebody adds a request that no caller
-//! is to execute. Then the instance's own thread goes on. A thread whose turn has not begun adds more to it without waking
-//! anybody.
+//! Such a thread has a *turn*: it takes waiting requests until there are none, or until a request is added that must not be
+//! executed in place. Then the instance's own thread continues. A thread whose turn has not begun adds more requests to it
+//! without waking any thread.
 
 use super::{Decision, RequestQueue, State, Work};
-use crate::{parking::Locked, sequence::OfSequence};
+use crate::{parking::Locked, sequence::SequenceRequest};
 
-/// What the thread that adds a request may do for it.
+/// The role of the thread that adds a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// Nothing: a thread of an instance executes it.
+pub(crate) enum SubmitterRole {
+    /// A thread of an instance executes it.
     Leaves,
-    /// It executes what waits, if a thread of an instance sleeps.
+    /// This thread executes waiting requests, if a thread of an instance sleeps.
     Executes,
-    /// It was told to do so and has not begun: it finds this request then.
+    /// This thread has a turn that has not begun, in which it finds this request.
     HasTurn,
 }
 
-/// Those who execute in the place of the threads of instances.
+/// The turns of threads that execute in place of instance threads.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct InPlaceTurns {
     count: usize,
-    /// Something waits that is none of their business.
+    /// A request waits that must not be executed in place.
     are_to_end: bool,
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
-    /// After a request was added: in the place of which instance's thread the caller is to work, if it is.
-    pub(super) fn begin_turn(&mut self, caller: Caller) -> Option<usize> {
+impl<T: SequenceRequest> Locked<'_, State<T>> {
+    /// Begins a turn after a request was added. Returns the instance whose thread the caller replaces, if it does.
+    pub(super) fn begin_turn(&mut self, caller: SubmitterRole) -> Option<usize> {
         match caller {
-            Caller::HasTurn => None,
-            Caller::Leaves => {
+            SubmitterRole::HasTurn => None,
+            SubmitterRole::Leaves => {
                 self.turns.are_to_end = self.turns.count > 0;
                 None
             }
-            Caller::Executes => {
+            SubmitterRole::Executes => {
                 let turn = self.replace_sleeper()?;
                 self.turns.count += 1;
                 Some(turn)
@@ -44,8 +44,8 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// [`RequestQueue::pull`] for the turn in the place of the thread of instance `index`. `None`: the turn is over.
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Does [`RequestQueue::pull`] for a turn in place of the thread of instance `index`. Returns `None` if the turn is over.
     pub fn pull_in_place(&self, index: usize, done: usize) -> Option<Work<T>> {
         let mut state = self.parking.lock();
         state.finish(done);
@@ -67,8 +67,8 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// The thread of the instance sees to what comes from now on, and is woken if there is something already. `done`:
-    /// requests of the turn that are finished and were not told of.
+    /// Ends a turn. The instance's thread continues, and is woken if there is work. `done` is the number of
+    /// finished requests of the turn that were not reported.
     pub fn end_turn(&self, index: usize, done: usize) {
         let mut state = self.parking.lock();
         state.finish(done);
@@ -93,7 +93,7 @@ mod tests {
     use crate::request_queue::tests::{ITERATIONS, Numbered, Queue, direct, never, serve};
 
     /// Pushes requests and executes what it is told to: how many it pushed and did not execute, or the other way round.
-    fn push_and_execute(queue: &Queue, callers: &[Caller]) -> i64 {
+    fn push_and_execute(queue: &Queue, callers: &[SubmitterRole]) -> i64 {
         let (mut pushed, mut executed) = (0, 0);
         for caller in callers {
             let accepted = queue.push_by(*caller, Numbered::new());
@@ -101,7 +101,7 @@ mod tests {
             pushed += 1;
             let Some(index) = accepted.turn else { continue };
             if executed % 2 == 0 {
-                queue.push_by(Caller::HasTurn, Numbered::new()).expect("accepted");
+                queue.push_by(SubmitterRole::HasTurn, Numbered::new()).expect("accepted");
                 pushed += 1;
             }
             let mut done = 0;
@@ -126,8 +126,8 @@ mod tests {
                 })
                 .collect();
             let pushing: Vec<_> = [
-                [Caller::Executes, Caller::Executes, Caller::Leaves],
-                [Caller::Executes, Caller::Leaves, Caller::Executes],
+                [SubmitterRole::Executes, SubmitterRole::Executes, SubmitterRole::Leaves],
+                [SubmitterRole::Executes, SubmitterRole::Leaves, SubmitterRole::Executes],
             ]
             .into_iter()
             .map(|callers| {
@@ -184,7 +184,7 @@ mod tests {
             let own = queue.clone();
             let closer = thread::spawn(move || own.close());
             let mut executed = 0;
-            if let Ok(accepted) = queue.push_by(Caller::Executes, Numbered::new())
+            if let Ok(accepted) = queue.push_by(SubmitterRole::Executes, Numbered::new())
                 && let Some(index) = accepted.turn
             {
                 thread::yield_now();

@@ -1,26 +1,26 @@
-//! The instances of a queue: which come and go, and which of them work.
+//! Adds and removes instances of a queue and records which of them work.
 
 use std::time::Instant;
 
 use galatea_types::Error;
 
-use super::{Outage, RequestQueue};
-use crate::sequence::OfSequence;
+use super::{NoInstances, RequestQueue};
+use crate::sequence::SequenceRequest;
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// Adds an instance, whose thread is about to be started. Returns its number.
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Adds an instance, whose thread will be started. Returns its number.
     pub fn add_instance(&self) -> usize {
         let mut state = self.parking.lock();
         state.live_threads += 1;
         state.health.add()
     }
 
-    /// The instances execute no more requests: their threads end with what they have in hand.
-    pub fn retire_instances(&self, indices: &[usize]) -> Option<Outage<T>> {
+    /// Retires instances: their threads end after their requests in progress.
+    pub fn retire_instances(&self, indices: &[usize]) -> Option<NoInstances<T>> {
         let mut state = self.parking.lock();
         indices.iter().for_each(|&index| state.health.retire(index));
         let reason = state.health.outage().cloned();
-        let outage = reason.map(|reason| Outage { reason, unserved: state.take_all() });
+        let outage = reason.map(|reason| NoInstances { reason, unserved: state.take_all() });
         state.wake_all();
         outage
     }
@@ -29,12 +29,12 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.lock().health.is_retired(index)
     }
 
-    /// Waits until the thread of a retired instance has ended; false when it has not by `deadline`.
+    /// Waits until the thread of a retired instance has ended; returns false if it has not by `deadline`.
     pub fn wait_until_gone(&self, index: usize, deadline: Instant) -> bool {
         self.parking.wait_until(deadline, |state| state.health.is_gone(index))
     }
 
-    /// A thread of an instance has ended, or could not be started.
+    /// Records that a thread of an instance has ended, or could not be started.
     pub fn thread_ended(&self, index: usize) {
         self.remove_permits(index);
         let mut state = self.parking.lock();
@@ -73,14 +73,14 @@ impl<T: OfSequence> RequestQueue<T> {
         is_news
     }
 
-    /// The same for whatever instance the calling thread has now.
+    /// Breaks the instance that the calling thread has now.
     pub fn break_current_instance(&self, index: usize, reason: Error) {
         let generation = self.parking.lock().health.generation(index);
         self.break_instance(index, generation, reason);
     }
 
-    /// Nobody is to wait for this instance until it works again. When there is no other to wait for, the
-    /// waiting requests are given back: nobody would execute them.
+    /// Stops requests from waiting for this instance until it works again. If no other instance is expected to work, returns
+    /// the waiting requests: nothing would execute them.
     pub fn give_up_instance(&self, index: usize, reason: &Error) -> Vec<T> {
         let mut state = self.parking.lock();
         if !state.health.give_up(index, reason) {
@@ -89,7 +89,7 @@ impl<T: OfSequence> RequestQueue<T> {
         state.take_all()
     }
 
-    /// How many instances there are, and how many of them work.
+    /// Returns the number of instances and the number of working ones.
     pub fn instance_counts(&self) -> (usize, usize) {
         let state = self.parking.lock();
         (state.health.member_count(), state.health.working_count())

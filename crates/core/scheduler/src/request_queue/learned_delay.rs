@@ -1,20 +1,20 @@
-//! What is told to those queues that learn how long batches are to wait.
+//! Reports executions to queues that learn how long batches should wait.
 
 use std::time::Duration;
 
 use super::{RequestQueue, State};
-use crate::{parking::Locked, sequence::OfSequence};
+use crate::{parking::Locked, sequence::SequenceRequest};
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// The instance has executed what it had. Told before it answers: whoever has an answer may be back with the next
-    /// request at once, and is not to be taken for one more.
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Records that the instance has executed its requests. Called before it answers: a client may send its next request as
+    /// soon as it has an answer, and must not be counted twice.
     pub fn about_to_answer(&self, index: usize) {
         if self.learns_delay {
             self.note_end(&mut self.parking.lock(), index);
         }
     }
 
-    /// The instance executes nothing from now on.
+    /// Records that the instance executes nothing from now on.
     pub(super) fn note_end(&self, state: &mut Locked<'_, State<T>>, index: usize) {
         if self.learns_delay {
             let now = state.now();
@@ -24,7 +24,7 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// How long batches waited lately for more requests, where that is learned.
+    /// Returns the mean wait of recent batches, if it is learned.
     pub fn learned_delay(&self) -> Option<Duration> {
         self.parking.lock().waiting.requests().and_then(|backlog| backlog.learned_delay())
     }

@@ -1,12 +1,12 @@
-//! The queue of waiting requests that instance threads pull from: what waits ([`Waiting`]) decides what is next,
-//! [`Parking`] who sleeps until then.
+//! Instance threads pull requests from this queue. [`Waiting`] holds the requests and picks the next batch; [`Parking`] puts
+//! idle threads to sleep and wakes them.
 //!
-//! There is no batcher thread: threads pull and form their batch themselves. A thread whose instance broke takes
-//! no work; what it was woken for goes to another one. The queue also knows which of its instances work, because
-//! what is queued while none does must be answered.
+//! There is no batcher thread: instance threads form their batches themselves. A thread with a broken instance takes no
+//! work; another thread is woken in its place. The queue also records which of its instances work, because requests that
+//! wait while none works must be answered.
 //!
-//! Where each request is executed alone, a busy instance may be handed the next ones ahead. Such a request still waits
-//! ([`RequestsHandedOver`]): none is handed over while an instance is free, and one that becomes free takes it back.
+//! Backends that run one request at a time can prefetch ([`PrefetchedRequests`]): a busy instance receives its next requests
+//! early. A prefetched request still counts as queued, and an instance that becomes free takes it back.
 
 mod ahead;
 mod expiry;
@@ -29,11 +29,13 @@ use std::{
 use galatea_config::ModelConfig;
 use galatea_types::{Clock, CorrelationId, Error};
 
-pub(crate) use self::{handed_over::HandedOver, in_place::Caller, waiting::NotExecuted};
+pub(crate) use self::{
+    handed_over::PrefetchedRequest, in_place::SubmitterRole, waiting::NotExecuted,
+};
 use self::{
-    handed_over::{Back, RequestsHandedOver},
+    handed_over::{PrefetchedRequests, TakeBack},
     health::InstanceHealth,
-    in_place::Turns,
+    in_place::InPlaceTurns,
     waiting::Waiting,
 };
 use crate::{
@@ -41,56 +43,56 @@ use crate::{
     queue::{Backlog, Decision, DropReason},
     queued_request::QueuedRequest,
     rate_limiter::Permits,
-    sequence::{Hold, OfSequence, SequenceRefusal, Step, StepEnd},
+    sequence::{SequenceRefusal, SequenceRequest, Step, StepEnd, TestHold},
 };
 
 /// Requests that wait for a group of instances, and the threads of those instances.
-pub(crate) struct RequestQueue<T: OfSequence = QueuedRequest> {
+pub(crate) struct RequestQueue<T: SequenceRequest = QueuedRequest> {
     parking: Parking<State<T>>,
-    /// Decisions depend on the time; else the clock is not read.
+    /// True if decisions depend on the time; else the clock is not read.
     needs_clock: bool,
     joins_requests: bool,
-    /// How long batches wait is learned.
+    /// True if the delay of batches is learned.
     learns_delay: bool,
-    /// Each instance has work that no other may do.
+    /// True if each instance has work that no other may do.
     is_per_instance: bool,
-    /// The time where nothing depends on it.
+    /// The time used if nothing depends on it.
     epoch: Instant,
-    /// Without a rate limiter everybody may execute.
+    /// Without a rate limiter every instance may execute.
     permits: Option<Permits>,
 }
 
-struct State<T: OfSequence> {
+struct State<T: SequenceRequest> {
     waiting: Waiting<T>,
-    handed_over: RequestsHandedOver<T>,
-    turns: Turns,
-    /// Requests taken that have no final response yet, streams included.
+    handed_over: PrefetchedRequests<T>,
+    turns: InPlaceTurns,
+    /// The number of requests taken that have no final response yet, including streams.
     executing: usize,
-    /// Requests that have had their final response.
+    /// The number of requests that have had their final response.
     complete: u64,
     is_closed: bool,
-    /// Threads that have not ended.
+    /// The number of threads that have not ended.
     live_threads: usize,
     health: InstanceHealth,
 }
 
-/// What an instance thread is to do.
-pub(crate) enum Work<T: OfSequence> {
+/// The next work of an instance thread.
+pub(crate) enum Work<T: SequenceRequest> {
     Batch(Vec<T>),
     /// Requests of sequences, in the order of their rows; `None`: a row without a request.
     Steps(Vec<Option<Step<T, T::States>>>),
-    /// Requests that are not executed, each to be answered.
+    /// Requests that are not executed; each must be answered.
     Dropped(Vec<(T, NotExecuted)>),
-    /// The thread's instance does not work any more: it must be restarted.
+    /// The thread's instance is broken and must be restarted.
     Restart(Error),
-    /// The instance is not one of the queue's any more: its thread ends as soon as its streams have.
+    /// The instance is no longer one of the queue's: its thread ends as soon as its streams have.
     Retire,
     /// The queue is closed and all requests are answered.
     End,
 }
 
-impl<T: OfSequence> Work<T> {
-    /// A request that was taken back.
+impl<T: SequenceRequest> Work<T> {
+    /// Makes work of a request that was taken back.
     fn of(request: T) -> Self {
         match request.is_abandoned() {
             true => {
@@ -102,38 +104,38 @@ impl<T: OfSequence> Work<T> {
     }
 }
 
-/// What an instance goes on with that has executed a request.
+/// The next work of an instance that has finished a request.
 pub(crate) struct Next<T> {
-    /// The first request that was handed over to it, with its number: it has begun with that.
+    /// The first request that was handed over to it, with its number. It has begun this one.
     pub begun: Option<(usize, T)>,
-    /// To be handed over to it, in this order.
+    /// Requests to hand over to it, in this order.
     pub ahead: Vec<T>,
 }
 
-/// When this many requests for each instance became complete since one has begun with its last, what waits there goes to
-/// others, first in first out. Where all take as long, there is one for each.
+/// When each instance has completed this many requests on average since one last began a request, that one's waiting
+/// requests go to others, oldest first. If all take equally long, each instance completes one meanwhile.
 const MAX_OVERTAKEN: u64 = 2;
 
-/// How soon a free instance looks again for what waits in another that has not read what comes before it.
+/// The time after which a free instance looks again for a request in another that has not read what comes before it.
 const UNREAD_PAUSE: Duration = Duration::from_millis(1);
 
-/// No instance of the queue works, or is expected to.
-pub(crate) struct Outage<T> {
+/// Every instance has failed and none is being restarted.
+pub(crate) struct NoInstances<T> {
     pub reason: Error,
-    /// The requests that waited for one, to be answered.
+    /// The requests that waited for an instance; each must be answered.
     pub unserved: Vec<T>,
 }
 
-/// A request was accepted.
+/// The result for an accepted request.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    /// It begins a sequence of this name although one that has not ended has it.
+    /// The sequence that this request restarts, although its previous run has not ended.
     pub restarts: Option<CorrelationId>,
-    /// The caller is to execute what waits, in the place of the thread of this instance.
+    /// The instance whose thread the caller must replace to execute waiting requests.
     pub turn: Option<usize>,
 }
 
-/// Why a request was not accepted.
+/// The reason why a request was not accepted.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Closed,
@@ -142,24 +144,24 @@ pub(crate) enum Refusal {
     OfSequence(SequenceRefusal),
 }
 
-/// What an instance thread reports when it looks for work: what it took before that has its final response now.
-pub(crate) struct Done<T: OfSequence> {
-    /// Requests.
+/// The report of an instance thread that looks for work: requests taken before that have their final response now.
+pub(crate) struct FinishedWork<T: SequenceRequest> {
+    /// The number of requests.
     pub requests: usize,
-    /// Of those that were steps of sequences.
+    /// The ends of requests that were steps of sequences.
     pub steps: Vec<StepEnd<T, T::States>>,
 }
 
-impl<T: OfSequence> From<usize> for Done<T> {
-    /// Requests that were no steps of sequences.
+impl<T: SequenceRequest> From<usize> for FinishedWork<T> {
+    /// Makes a report of requests that were no steps of sequences.
     fn from(requests: usize) -> Self {
         Self { requests, steps: Vec::new() }
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// `hold`: nothing is executed until so many requests wait.
-    pub fn new(config: &ModelConfig, instances: usize, hold: Hold, clock: Clock) -> Self {
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Creates a queue. `hold`: no request is executed until this many wait.
+    pub fn new(config: &ModelConfig, instances: usize, hold: TestHold, clock: Clock) -> Self {
         let mut waiting = Waiting::from_config(config, instances, hold);
         let backlog = waiting.requests().map(|backlog| &*backlog);
         let is_per_instance = backlog.is_none();
@@ -174,8 +176,8 @@ impl<T: OfSequence> RequestQueue<T> {
             parking: Parking::new(
                 State {
                     waiting,
-                    handed_over: RequestsHandedOver::default(),
-                    turns: Turns::default(),
+                    handed_over: PrefetchedRequests::default(),
+                    turns: InPlaceTurns::default(),
                     executing: 0,
                     complete: 0,
                     is_closed: false,
@@ -190,14 +192,14 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// [`RequestQueue::push_by`] one that executes nothing.
+    /// Does [`RequestQueue::push_by`] with a caller that executes nothing.
     #[cfg(test)]
     pub fn push(&self, request: T) -> Result<Accepted, (T, Refusal)> {
-        self.push_by(Caller::Leaves, request)
+        self.push_by(SubmitterRole::Leaves, request)
     }
 
-    /// Accepts a request, or gives it back with the reason why not.
-    pub fn push_by(&self, caller: Caller, request: T) -> Result<Accepted, (T, Refusal)> {
+    /// Accepts a request, or returns it with the reason why not.
+    pub fn push_by(&self, caller: SubmitterRole, request: T) -> Result<Accepted, (T, Refusal)> {
         let mut state = self.parking.lock();
         if state.is_closed {
             return Err((request, Refusal::Closed));
@@ -219,7 +221,7 @@ impl<T: OfSequence> RequestQueue<T> {
         if !state.is_held() {
             state.expect_expiry(expires_at, was_held);
             turn = state.begin_turn(caller);
-            if turn.is_none() && caller != Caller::HasTurn {
+            if turn.is_none() && caller != SubmitterRole::HasTurn {
                 state.wake_for_new(self.joins_requests, |state, batch| {
                     batch.is_ended_by(state.waiting.item_count(0), expires_at, fits)
                 });
@@ -228,11 +230,11 @@ impl<T: OfSequence> RequestQueue<T> {
         Ok(Accepted { restarts: None, turn })
     }
 
-    /// Waits for something to do for instance `index`.
+    /// Waits for work for instance `index`.
     ///
-    /// [`Work::End`] comes only when all requests have their final response, so that no instance is dropped while a stream of it is open. `rest` is called before the
-    /// thread sleeps.
-    pub fn pull(&self, index: usize, done: impl Into<Done<T>>, rest: impl Fn()) -> Work<T> {
+    /// [`Work::End`] comes only when all requests have their final response, so that no instance is dropped
+    /// while a stream of it is open. `rest` is called before the thread sleeps.
+    pub fn pull(&self, index: usize, done: impl Into<FinishedWork<T>>, rest: impl Fn()) -> Work<T> {
         let done = done.into();
         let mut state = self.lock_for(index);
         state.finish(done.requests);
@@ -259,11 +261,11 @@ impl<T: OfSequence> RequestQueue<T> {
             state.wake_fed(index);
             if let Decision::Empty = decision {
                 match state.handed_over.take_oldest_back() {
-                    Back::Request(request) => return Work::of(request),
-                    Back::Nothing => {}
-                    Back::NotYet => {
+                    TakeBack::Request(request) => return Work::of(request),
+                    TakeBack::Nothing => {}
+                    TakeBack::NotYet => {
                         rest();
-                        // What comes before it may have been read then.
+                        // Earlier requests may have been read by then.
                         let look = self.parking.clock().after(UNREAD_PAUSE);
                         state = state.sleep(index, Some(look), |s| s.is_called_off(index));
                         continue;
@@ -273,7 +275,7 @@ impl<T: OfSequence> RequestQueue<T> {
             if !matches!(decision, Decision::Take(_)) {
                 rest();
             }
-            // The decision is only a value: without a permit the thread sleeps, and the requests stay in the backlog.
+            // The decision only describes work: without a permit the thread sleeps, and the requests stay in the backlog.
             state = match self.admit(state, index, &decision, &rest) {
                 ControlFlow::Continue(state) => state,
                 ControlFlow::Break(later) => {
@@ -297,24 +299,24 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// Reports that `done` requests have their final response, outside of [`RequestQueue::pull`].
+    /// Reports that `done` requests have their final response, without [`RequestQueue::pull`].
     pub fn finish(&self, done: usize) {
         self.parking.lock().finish(done);
     }
 
-    /// Takes requests back that could not be handed over: they come first again.
+    /// Puts requests that could not be handed over back to the front of the queue.
     pub fn put_back(&self, requests: Vec<T>) {
         self.parking.lock().queue_again(requests);
     }
 
-    /// Gives back the requests that nobody waits for, which count as taken until [`RequestQueue::finish`]. A thread
-    /// that pulls finds them by itself when it comes to them; this is for the time until then.
+    /// Removes abandoned requests, which count as taken until [`RequestQueue::finish`]. A thread that pulls removes them itself
+    /// when it reaches them; this frees them earlier.
     pub fn take_abandoned(&self) -> Vec<(T, NotExecuted)> {
         let mut state = self.parking.lock();
         let now = state.now();
         let mut abandoned = state.waiting.take_abandoned(now);
         state.executing += abandoned.len();
-        // These count as taken already. What waits behind one in an instance had to be taken with it.
+        // These count as taken already. Requests behind an abandoned one in an instance had to be taken back with it.
         let (taken, others) = state.handed_over.take_back_all(T::is_abandoned);
         let reason = NotExecuted::Request(DropReason::Abandoned);
         abandoned.extend(taken.into_iter().map(|request| (request, reason.clone())));
@@ -323,7 +325,7 @@ impl<T: OfSequence> RequestQueue<T> {
         abandoned
     }
 
-    /// Requests that have no final response yet.
+    /// Returns the number of requests without a final response.
     pub fn in_flight(&self) -> usize {
         self.parking.lock().in_flight()
     }
@@ -340,7 +342,7 @@ impl<T: OfSequence> RequestQueue<T> {
         state.wake_fed(usize::MAX);
     }
 
-    /// Refuses requests from now on. Those that are queued are executed as ever.
+    /// Refuses requests from now on. Queued ones are still executed.
     pub fn close(&self) {
         let mut state = self.parking.lock();
         if state.is_held() {
@@ -351,17 +353,17 @@ impl<T: OfSequence> RequestQueue<T> {
         state.wake_all();
     }
 
-    /// Waits until `deadline`; true as soon as the queue is closed or the instance retired.
+    /// Waits until `deadline`. Returns true as soon as the queue is closed or the instance retired.
     pub fn is_closed_by(&self, index: usize, deadline: Instant) -> bool {
         self.parking.wait_until(deadline, |s| s.is_closed || s.health.is_retired(index))
     }
 
-    /// Waits until no request is in flight, without closing; false when that is not so by `deadline`.
+    /// Waits until no request is in flight, without closing; returns false if some are at `deadline`.
     pub fn wait_until_idle(&self, deadline: Instant) -> bool {
         self.parking.wait_until(deadline, |state| state.in_flight() == 0)
     }
 
-    /// Waits until all threads and all streams have ended; false when they have not by `deadline`.
+    /// Waits until all threads and streams have ended; returns false if some have not by `deadline`.
     pub fn wait_for_end(&self, deadline: Instant) -> bool {
         let has_ended = |state: &State<T>| state.live_threads == 0 && state.executing == 0;
         self.parking.wait_until(deadline, has_ended)
@@ -380,7 +382,7 @@ impl<T: OfSequence> RequestQueue<T> {
         self.parking.lock_lane(if self.is_per_instance { index } else { 0 })
     }
 
-    /// Takes what was decided, and unlocks.
+    /// Takes the requests of a decision, and unlocks.
     fn take(&self, mut state: Locked<'_, State<T>>, index: usize, count: usize) -> Work<T> {
         let work = self.take_locked(&mut state, index, count);
         if let Work::Batch(_) = work {
@@ -397,8 +399,8 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
-    /// Unlocks after requests that were taken have come first again, in their order.
+impl<T: SequenceRequest> Locked<'_, State<T>> {
+    /// Puts taken requests back to the front in their order, and unlocks.
     fn queue_again(mut self, requests: Vec<T>) {
         if requests.is_empty() {
             return;
@@ -423,24 +425,24 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     }
 }
 
-impl<T: OfSequence> State<T> {
+impl<T: SequenceRequest> State<T> {
     fn in_flight(&self) -> usize {
         self.waiting.len() + self.executing
     }
 
-    /// Whether the instance is to execute nothing more: it broke, or is not one of the queue's any more.
+    /// Returns true if the instance must execute nothing more, because it is broken or removed from the queue.
     fn is_called_off(&self, index: usize) -> bool {
         self.health.is_retired(index) || self.health.defect(index).is_some()
     }
 
-    /// Whether the instance of a closed queue has nothing to do until others are done. A step that has left its states may
+    /// Returns true if the instance of a closed queue must wait for the end of other requests. A step that left its states may
     /// be followed by another one.
     fn waits_for_end(&self, index: usize) -> bool {
         let has_step = || self.waiting.is_per_instance() && self.waiting.item_count(index) > 0;
         self.executing > 0 && !self.is_called_off(index) && !has_step()
     }
 
-    /// What the thread of such an instance is to do.
+    /// Returns the work for the thread of such an instance.
     fn called_off(&self, index: usize) -> Option<Work<T>> {
         match self.health.is_retired(index) {
             true => Some(Work::Retire),
@@ -452,12 +454,12 @@ impl<T: OfSequence> State<T> {
         self.waiting.is_held(self.is_closed)
     }
 
-    /// A request that waits in an instance although it would have been its turn in any other.
+    /// Takes back a request that waits in an instance although any other would have executed it by now.
     fn take_overtaken_back(&mut self) -> Option<T> {
         let limit = MAX_OVERTAKEN * self.health.working_count() as u64;
         match self.handed_over.take_overtaken_back(self.complete, limit) {
-            Back::Request(request) => Some(request),
-            Back::Nothing | Back::NotYet => None,
+            TakeBack::Request(request) => Some(request),
+            TakeBack::Nothing | TakeBack::NotYet => None,
         }
     }
 
@@ -467,7 +469,7 @@ impl<T: OfSequence> State<T> {
         requests
     }
 
-    /// Requests that are not executed: they count as taken until they are answered.
+    /// Removes requests that are not executed. They count as taken until they are answered.
     fn take_dropped(&mut self) -> Vec<(T, NotExecuted)> {
         let dropped = self.waiting.take_dropped();
         self.executing += dropped.len();

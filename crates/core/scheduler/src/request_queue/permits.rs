@@ -1,4 +1,4 @@
-//! Instance threads that need a permit of the rate limiter for what they would execute.
+//! Makes instance threads wait for a permit of the rate limiter before they execute.
 
 use std::{
     ops::ControlFlow,
@@ -13,16 +13,16 @@ use super::{RequestQueue, State};
 use crate::{
     parking::Locked,
     queue::Decision,
-    rate_limiter::{Claim, RateLimiter, Wake, Wakes},
-    sequence::{Hold, OfSequence},
+    rate_limiter::{PermitClaim, QueuesToWake, RateLimiter, WakeQueue},
+    sequence::{SequenceRequest, TestHold},
 };
 
-impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
-    /// A queue whose instances need permits of `limiter`, if there is one.
+impl<T: SequenceRequest<States: Send> + Send + 'static> RequestQueue<T> {
+    /// Creates a queue whose instances need permits of `limiter`, if there is one.
     pub fn limited(
         config: &ModelConfig,
         instances: usize,
-        hold: Hold,
+        hold: TestHold,
         limiter: Option<&Arc<RateLimiter>>,
         clock: Clock,
     ) -> Arc<Self> {
@@ -33,11 +33,11 @@ impl<T: OfSequence<States: Send> + Send + 'static> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// Counts what an instance asks for, before it is started.
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Registers the demand of an instance before it is started.
     ///
     /// # Errors
-    /// When it asks for more than there is.
+    /// When it demands more than there is.
     pub fn register(&self, index: usize, spec: &InstanceSpec, config: &ModelConfig) -> Result<()> {
         self.permits.as_ref().map_or(Ok(()), |permits| permits.register(index, spec, config))
     }
@@ -48,31 +48,31 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// Whether a thread that sleeps is to look again although it was not woken for work.
+    /// Returns true if a sleeping thread must check again although it was not woken for work.
     pub(super) fn is_wanted(&self, state: &State<T>, index: usize) -> bool {
         let has_permit = || self.permits.as_ref().is_some_and(|permits| permits.is_granted(index));
         state.is_called_off(index) || has_permit()
     }
 
-    /// Unlocks; the instance does not work for now, and another one sees to what waits. The turn that it had is gone before
-    /// that one is woken, which takes it.
+    /// Unlocks because the instance stops working for now, and wakes another for the waiting requests. Its own turn ends first,
+    /// so that the other instance gets it.
     pub(super) fn leave(&self, state: Locked<'_, State<T>>, index: usize) {
         let permits = self.permits.as_ref();
-        let wakes = permits.map_or_else(Wakes::default, |permits| permits.leave(index));
+        let wakes = permits.map_or_else(QueuesToWake::default, |permits| permits.leave(index));
         let left = state.waiting.len();
         state.wake_for_rest(left);
         wakes.wake();
     }
 
-    /// The instance is gone.
+    /// Removes the permits of a removed instance.
     pub(super) fn remove_permits(&self, index: usize) {
         if let Some(permits) = &self.permits {
             permits.remove(index).wake();
         }
     }
 
-    /// Goes on with what was decided, if the instance may: else time has passed, and it is to be decided again.
-    /// `rest`: as for [`RequestQueue::pull`].
+    /// Continues with the decision if the instance may execute. Else time has passed, and it must decide again. `rest` is that
+    /// of [`RequestQueue::pull`].
     pub(super) fn admit<'a>(
         &'a self,
         state: Locked<'a, State<T>>,
@@ -85,9 +85,9 @@ impl<T: OfSequence> RequestQueue<T> {
             Decision::Take(_) => {
                 let shared = (!self.is_per_instance).then(|| state.waiting.len());
                 match permits.claim(index, shared) {
-                    Claim::Begin => return ControlFlow::Continue(state),
-                    Claim::AskAgain(wakes) => wakes,
-                    Claim::Wait => {
+                    PermitClaim::Begin => return ControlFlow::Continue(state),
+                    PermitClaim::AskAgain(wakes) => wakes,
+                    PermitClaim::Wait => {
                         rest();
                         let is_over = |s: &State<T>| s.is_closed && s.in_flight() == 0;
                         let state =
@@ -107,7 +107,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence<States: Send> + Send> Wake for RequestQueue<T> {
+impl<T: SequenceRequest<States: Send> + Send> WakeQueue for RequestQueue<T> {
     fn wake(&self) {
         self.parking.lock().wake_all();
     }
@@ -144,7 +144,13 @@ mod tests {
     }
 
     fn limited(config: &ModelConfig, instances: usize, limiter: &Arc<RateLimiter>) -> Queue {
-        RequestQueue::limited(config, instances, Hold::default(), Some(limiter), Clock::system())
+        RequestQueue::limited(
+            config,
+            instances,
+            TestHold::default(),
+            Some(limiter),
+            Clock::system(),
+        )
     }
 
     fn new_queue(limiter: &Arc<RateLimiter>, more: &str) -> Queue {

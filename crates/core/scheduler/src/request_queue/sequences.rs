@@ -1,5 +1,5 @@
-//! Requests of sequences in a queue: each goes to the instance that has its sequence. Idle ones give way where the states of
-//! others need their memory.
+//! Requests of sequences in a queue: each goes to the instance that has its sequence. Idle sequences end if others need
+//! their memory for states.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ use galatea_types::CorrelationId;
 use super::{Accepted, Refusal, RequestQueue, State, waiting::Waiting};
 use crate::{
     parking::Locked,
-    sequence::{OfSequence, SequenceRefusal, Sequences, StepEnd},
+    sequence::{SequenceRefusal, SequenceRequest, Sequences, StepEnd},
     sequence_memory::RestingSequences,
 };
 
-impl<T: OfSequence> RequestQueue<T> {
-    /// A step of a sequence that instance `index` took has left its states, after its execution had returned.
+impl<T: SequenceRequest> RequestQueue<T> {
+    /// Ends a step of a sequence that instance `index` took and whose states arrived after `execute` had returned.
     pub fn finish_step(&self, index: usize, step: StepEnd<T, T::States>) {
         let mut state = self.parking.lock();
         state.finish_steps(index, vec![step]);
@@ -24,7 +24,7 @@ impl<T: OfSequence> RequestQueue<T> {
         }
     }
 
-    /// Accepts a request of a sequence, or gives it back with the reason why not.
+    /// Accepts a request of a sequence, or returns it with the reason why not.
     pub(super) fn push_of_sequence(
         &self,
         mut state: Locked<'_, State<T>>,
@@ -60,8 +60,8 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence> Locked<'_, State<T>> {
-    /// Steps of sequences that instance `index` took were executed.
+impl<T: SequenceRequest> Locked<'_, State<T>> {
+    /// Ends steps of sequences that instance `index` has executed.
     pub(super) fn finish_steps(&mut self, index: usize, steps: Vec<StepEnd<T, T::States>>) {
         if steps.is_empty() {
             return;
@@ -72,7 +72,7 @@ impl<T: OfSequence> Locked<'_, State<T>> {
         }
     }
 
-    /// Wakes the instances that have got work of which nobody told them, but for the one that asks.
+    /// Wakes the instances that got work without a wake-up, except the one that asks.
     pub(super) fn wake_fed(&mut self, asking: usize) {
         for lane in self.waiting.take_fed() {
             if lane != asking {
@@ -82,7 +82,7 @@ impl<T: OfSequence> Locked<'_, State<T>> {
     }
 }
 
-impl<T: OfSequence> RequestQueue<T> {
+impl<T: SequenceRequest> RequestQueue<T> {
     fn with_sequences<R>(&self, ask: impl FnOnce(&mut Sequences<T>) -> R) -> Option<R> {
         match &mut self.parking.lock().waiting {
             Waiting::Sequences(sequences) => Some(ask(sequences)),
@@ -91,7 +91,7 @@ impl<T: OfSequence> RequestQueue<T> {
     }
 }
 
-impl<T: OfSequence<States: Send> + Send> RestingSequences for RequestQueue<T> {
+impl<T: SequenceRequest<States: Send> + Send> RestingSequences for RequestQueue<T> {
     fn resting_since(&self) -> Option<Instant> {
         self.with_sequences(Sequences::resting_since).flatten()
     }
@@ -106,7 +106,7 @@ impl<T: OfSequence<States: Send> + Send> RestingSequences for RequestQueue<T> {
             let now = state.now();
             let Waiting::Sequences(sequences) = &mut state.waiting else { return None };
             let gone = sequences.give_way(now)?;
-            // Who waited for its slot has it now.
+            // A sequence that waited for the slot has it now.
             state.look_by(now);
             state.wake_fed(usize::MAX);
             gone

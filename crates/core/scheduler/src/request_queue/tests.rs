@@ -62,7 +62,7 @@ impl Queued for Numbered {
 }
 
 /// It belongs to no sequence.
-impl OfSequence for Numbered {
+impl SequenceRequest for Numbered {
     type States = ();
 
     fn state_bytes((): &()) -> usize {
@@ -99,7 +99,7 @@ pub(super) fn direct(instances: usize, hold_until_queued: usize) -> Queue {
     Arc::new(RequestQueue::new(
         &config,
         instances,
-        Hold { queued: hold_until_queued, backlogged: 0 },
+        TestHold { queued: hold_until_queued, backlogged: 0 },
         Clock::system(),
     ))
 }
@@ -110,7 +110,7 @@ fn pairs(instances: usize) -> Queue {
         "name: 'm' backend: 'm' max_batch_size: 2
          dynamic_batching { max_queue_delay_microseconds: 7200000000 }",
     );
-    Arc::new(RequestQueue::new(&config, instances, Hold::default(), Clock::system()))
+    Arc::new(RequestQueue::new(&config, instances, TestHold::default(), Clock::system()))
 }
 
 /// Pulls until the queue ends; the arrivals of what was executed.
@@ -329,7 +329,7 @@ fn expired_requests_are_taken_once_and_their_thread_ends() {
                default_queue_policy { default_timeout_microseconds: 1 } }",
         );
         let queue =
-            Arc::new(RequestQueue::new(&config, instances, Hold::default(), Clock::system()));
+            Arc::new(RequestQueue::new(&config, instances, TestHold::default(), Clock::system()));
         let spawn = |f: OnQueue| {
             let queue = queue.clone();
             thread::spawn(move || f(&queue))

@@ -1,5 +1,5 @@
-//! What waits for the instances of a queue: requests that any of them may execute, or those of sequences, each for the
-//! instance that has the sequence.
+//! The requests that wait for the instances of a queue: either requests that any instance may execute, or requests of
+//! sequences, each for the instance that has its sequence.
 
 use std::time::Instant;
 
@@ -9,24 +9,24 @@ use galatea_types::Error;
 use super::Work;
 use crate::{
     queue::{Backlog, Decision, DropReason},
-    sequence::{Hold, OfSequence, SequenceDrop, SequenceRules, Sequences},
+    sequence::{SequenceDrop, SequenceRequest, SequenceRules, Sequences, TestHold},
 };
 
-/// All that waits.
-pub(super) enum Waiting<T: OfSequence> {
+/// All waiting requests of a queue.
+pub(super) enum Waiting<T: SequenceRequest> {
     Requests(Box<Backlog<T>>),
     Sequences(Box<Sequences<T>>),
 }
 
-/// Why a request that was accepted is not executed.
+/// The reason why an accepted request is not executed.
 #[derive(Clone, Debug)]
 pub(crate) enum NotExecuted {
     Request(DropReason),
     OfSequence(SequenceDrop),
 }
 
-impl<T: OfSequence> Waiting<T> {
-    pub fn from_config(config: &ModelConfig, instances: usize, hold: Hold) -> Self {
+impl<T: SequenceRequest> Waiting<T> {
+    pub fn from_config(config: &ModelConfig, instances: usize, hold: TestHold) -> Self {
         let Scheduling::Sequence(batching) = config.scheduling() else {
             return Self::Requests(Box::new(Backlog::from_config(config, hold.queued)));
         };
@@ -42,7 +42,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Items that wait for this instance, or for any where all are the same.
+    /// Returns the number of items that wait for this instance, or for any instance if all are equal.
     pub fn item_count(&self, instance: usize) -> u64 {
         match self {
             Self::Requests(backlog) => backlog.item_count(),
@@ -50,12 +50,12 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Whether each instance has work that no other may do.
+    /// Returns true if each instance has work that no other may do.
     pub fn is_per_instance(&self) -> bool {
         matches!(self, Self::Sequences(_))
     }
 
-    /// Removes what is over at `now`, and says when to look again.
+    /// Removes expired requests, and returns when to look again.
     pub fn take_expired(&mut self, now: Instant) -> (Vec<(T, NotExecuted)>, Option<Instant>) {
         match self {
             Self::Requests(backlog) => {
@@ -71,7 +71,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// No sequence will go on, of which nothing waits.
+    /// Declares that sequences without waiting requests will not continue.
     pub fn expect_no_more(&mut self, now: Instant) {
         if let Self::Sequences(sequences) = self {
             sequences.expect_no_more(now);
@@ -85,7 +85,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// `idle`: how many other instances have nothing to do.
+    /// Decides what an instance does now. `idle` is the number of other instances without work.
     pub fn decide(
         &mut self,
         instance: usize,
@@ -99,7 +99,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Takes what was decided on, with the number of its requests.
+    /// Takes the requests of a decision; returns them as work, with their number.
     pub fn take(&mut self, instance: usize, count: usize, now: Instant) -> (Work<T>, usize) {
         match self {
             Self::Requests(backlog) => {
@@ -118,7 +118,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Removes all requests: nothing will execute them.
+    /// Removes all requests, because nothing will execute them.
     pub fn take_all(&mut self) -> Vec<T> {
         match self {
             Self::Requests(backlog) => {
@@ -129,7 +129,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Removes what the last decision found that nobody waits for, or that is over: each must be answered.
+    /// Removes requests that the last decision found abandoned or expired; the caller must answer each.
     pub fn take_dropped(&mut self) -> Vec<(T, NotExecuted)> {
         match self {
             Self::Requests(backlog) => {
@@ -143,7 +143,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Removes all that nobody waits for, and what is over with it.
+    /// Removes all abandoned requests, and those that end with them.
     pub fn take_abandoned(&mut self, now: Instant) -> Vec<(T, NotExecuted)> {
         match self {
             Self::Requests(backlog) => {
@@ -158,7 +158,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// Instances that have got work without anybody having been told.
+    /// Returns the instances that got work without a wake-up.
     pub fn take_fed(&mut self) -> Vec<usize> {
         match self {
             Self::Requests(_) => Vec::new(),
@@ -178,7 +178,7 @@ impl<T: OfSequence> Waiting<T> {
         }
     }
 
-    /// The requests that any instance may execute; `None` of sequences.
+    /// Returns the requests that any instance may execute; `None` for sequences.
     pub fn requests(&mut self) -> Option<&mut Backlog<T>> {
         match self {
             Self::Requests(backlog) => Some(backlog),

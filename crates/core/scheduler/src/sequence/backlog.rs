@@ -1,4 +1,4 @@
-//! Sequences that wait for a slot, with the requests that have come of them.
+//! Sequences that wait for a slot, with their requests so far.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -7,28 +7,28 @@ use std::{
 
 use galatea_types::CorrelationId;
 
-use super::key::OfSequence;
+use super::key::SequenceRequest;
 
 /// Sequences without a slot, in the order of their first requests.
 pub(super) struct SequenceBacklog<T> {
-    /// None without a request.
-    waiting: BTreeMap<u64, Waiting<T>>,
+    /// Each has at least one request.
+    waiting: BTreeMap<u64, WaitingSequence<T>>,
     next_number: u64,
     requests: usize,
-    /// When the first of them has waited for too long.
+    /// The time at which the first of them expires.
     next_expiry: Option<Instant>,
 }
 
 /// A sequence without a slot.
-pub(super) struct Waiting<T> {
+pub(super) struct WaitingSequence<T> {
     pub requests: VecDeque<T>,
     pub id: CorrelationId,
-    /// The first time-out of a request.
+    /// The earliest time-out of a request.
     expires_at: Option<Instant>,
 }
 
-impl<T: OfSequence> Waiting<T> {
-    /// Nobody waits for one of its requests.
+impl<T: SequenceRequest> WaitingSequence<T> {
+    /// Returns true if the client of one of its requests has gone.
     pub fn is_abandoned(&self) -> bool {
         self.requests.iter().any(T::is_abandoned)
     }
@@ -40,8 +40,8 @@ impl<T> Default for SequenceBacklog<T> {
     }
 }
 
-impl<T: OfSequence> SequenceBacklog<T> {
-    /// Requests of all sequences.
+impl<T: SequenceRequest> SequenceBacklog<T> {
+    /// Returns the number of requests of all sequences.
     pub fn len(&self) -> usize {
         self.requests
     }
@@ -50,7 +50,7 @@ impl<T: OfSequence> SequenceBacklog<T> {
         self.requests == 0
     }
 
-    /// The number of a new sequence.
+    /// Returns the number for a new sequence.
     pub fn next_number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
@@ -60,7 +60,7 @@ impl<T: OfSequence> SequenceBacklog<T> {
     pub fn push(&mut self, number: u64, request: T, now: Instant) {
         let timeout = request.placement().timeout.filter(|timeout| !timeout.is_zero());
         let expires_at = timeout.and_then(|timeout| now.checked_add(timeout));
-        let waiting = self.waiting.entry(number).or_insert_with(|| Waiting {
+        let waiting = self.waiting.entry(number).or_insert_with(|| WaitingSequence {
             requests: VecDeque::new(),
             id: request.correlation_id().clone(),
             expires_at: None,
@@ -72,24 +72,24 @@ impl<T: OfSequence> SequenceBacklog<T> {
     }
 
     /// Takes the sequence that has waited longest.
-    pub fn pop_first(&mut self) -> Option<(u64, Waiting<T>)> {
+    pub fn pop_first(&mut self) -> Option<(u64, WaitingSequence<T>)> {
         let first = self.waiting.pop_first()?;
         self.requests -= first.1.requests.len();
         Some(first)
     }
 
-    /// Takes all sequences of which this holds.
+    /// Takes all sequences for which `is_over` holds.
     pub fn remove_where(
         &mut self,
-        is_over: impl Fn(&Waiting<T>) -> bool,
-    ) -> Vec<(u64, Waiting<T>)> {
+        is_over: impl Fn(&WaitingSequence<T>) -> bool,
+    ) -> Vec<(u64, WaitingSequence<T>)> {
         let over: Vec<_> = self.waiting.extract_if(.., |_, waiting| is_over(waiting)).collect();
         self.requests -= over.iter().map(|(_, waiting)| waiting.requests.len()).sum::<usize>();
         over
     }
 
-    /// Takes the sequences of which a request has waited for too long.
-    pub fn take_expired(&mut self, now: Instant) -> Vec<(u64, Waiting<T>)> {
+    /// Takes the sequences with a request that waited too long.
+    pub fn take_expired(&mut self, now: Instant) -> Vec<(u64, WaitingSequence<T>)> {
         if self.next_expiry.is_none_or(|expiry| now < expiry) {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl<T: OfSequence> SequenceBacklog<T> {
         over
     }
 
-    /// When a sequence may have waited for too long.
+    /// Returns the time at which a sequence may have waited too long.
     pub fn next_expiry(&self) -> Option<Instant> {
         self.next_expiry
     }

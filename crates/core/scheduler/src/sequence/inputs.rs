@@ -1,5 +1,4 @@
-//! What the model is told of a sequence: the inputs that a scheduler adds to a request, and what stands in a row of a batch
-//! that has no request.
+//! The inputs that a scheduler adds to requests of sequences, and the content of a batch row without a request.
 
 use std::{sync::Arc, time::Instant};
 
@@ -12,24 +11,24 @@ use galatea_types::{
 
 /// The inputs that a scheduler adds to the requests of a model.
 pub(crate) struct SequenceInputs {
-    /// `[1]`, with a batch dimension where the model has one.
+    /// `[1]`, with a batch dimension if the model has one.
     shape: Shape,
     flags: Vec<(Flag, [Tensor; 2])>,
-    /// Inputs that get the correlation id, each with its type.
+    /// The inputs that get the correlation id, each with its type.
     ids: Vec<(Arc<str>, DataType)>,
     initial: SequenceStates,
     is_iterative: bool,
 }
 
-/// Makes rows of a batch without a request.
+/// Makes batch rows without a request.
 pub(crate) struct Filler {
     request: PreparedRequest,
-    /// The model gives states for every row: these are forgotten.
+    /// The states of such a row. The model returns states for every row; these are discarded.
     states: SequenceStates,
 }
 
 impl Filler {
-    /// One row of a batch that is made now.
+    /// Returns one row for a batch that is made now.
     pub fn pending(&self, now: Instant) -> PendingRequest {
         let mut context = RequestContext::received_at(now);
         context.timeline.queued = Some(now);
@@ -46,8 +45,8 @@ enum Flag {
 }
 
 impl SequenceInputs {
-    /// `initial_states`: what each state begins with, with its batch dimension, in the order of the configuration. `memory`
-    /// counts what replaces them.
+    /// Creates the inputs. `initial_states` are the initial values of the states with their batch dimension, in
+    /// the order of the configuration. `memory` counts the states that replace them.
     pub fn new(
         config: &ModelConfig,
         batching: &SequenceBatching,
@@ -80,17 +79,17 @@ impl SequenceInputs {
         }
     }
 
-    /// Whether the model keeps states of its sequences with the server.
+    /// Returns true if the server keeps states of the model's sequences.
     pub fn has_states(&self) -> bool {
         !self.initial.is_empty()
     }
 
-    /// Whether the model may have its request executed again.
+    /// Returns true if the model may have its request executed again.
     pub fn is_iterative(&self) -> bool {
         self.is_iterative
     }
 
-    /// Whether the model is told this correlation id as it is: which type of id it wants, where it is not.
+    /// Returns the data type that the model wants for correlation ids if it cannot take this one.
     pub fn unfit_for(&self, id: &CorrelationId) -> Option<DataType> {
         let misses = |data_type: DataType| match (id, data_type) {
             (_, DataType::Bytes) | (CorrelationId::None, _) => false,
@@ -103,7 +102,7 @@ impl SequenceInputs {
         self.ids.iter().map(|(_, data_type)| *data_type).find(|&data_type| misses(data_type))
     }
 
-    /// Adds to the request of a step what the model is told of its sequence.
+    /// Adds the sequence inputs and states to the request of a step.
     pub fn complete(&self, pending: &mut PendingRequest, states: SequenceStates, is_first: bool) {
         pending.states = if is_first { self.initial.clone() } else { states };
         let request = &mut pending.request;
@@ -117,19 +116,19 @@ impl SequenceInputs {
         request.add_inputs(controls.into_iter().chain(states));
     }
 
-    /// Takes out again what was added to a request that is to be executed once more.
+    /// Removes the added inputs from a request that is executed once more.
     pub fn strip(&self, pending: &mut PendingRequest) {
         let own = self.own_inputs(pending);
         pending.request.truncate_inputs(own);
     }
 
-    /// How many inputs of a complete request are the client's: the first ones.
+    /// Returns the number of the client's inputs in a complete request. They come first.
     fn own_inputs(&self, pending: &PendingRequest) -> usize {
         let added = self.flags.len() + self.ids.len() + self.initial.inputs().count();
         pending.request.inputs.len().saturating_sub(added)
     }
 
-    /// Rows of the batch without a request, of the same shapes as that of `template`, which is complete.
+    /// Returns the maker of batch rows without a request, with the shapes of `template`, which is complete.
     pub fn filler(&self, template: &PendingRequest) -> Filler {
         let inputs = template.request.inputs.iter().take(self.own_inputs(template)).map(zeros);
         let states = template.states.inputs().map(zeros);
@@ -174,22 +173,22 @@ fn flag(control: &SequenceControl, shape: &Shape) -> Option<(Flag, [Tensor; 2])>
     Some((flag, data.map(tensor)))
 }
 
-/// The correlation id as one element: a number of another width where it fits, a number as text where texts are wanted,
-/// and 0 or the empty text where there is none.
+/// Returns the correlation id as one element. A number is converted to another width if it fits, or to text if text is
+/// wanted. Without an id the element is 0 or the empty text.
 fn id_data(id: &CorrelationId, data_type: DataType) -> Buffer {
     if data_type == DataType::Bytes {
         let text = match id {
             CorrelationId::None => String::new(),
             id => id.to_string(),
         };
-        // A correlation id is short.
+        // Packing cannot fail, because a correlation id is short.
         return byte_strings::pack(&[text]).unwrap_or_else(|_| aligned(&[0; 4]));
     }
     let number = match id {
         CorrelationId::Number(number) => *number,
         CorrelationId::None | CorrelationId::Text(_) => 0,
     };
-    // Little-endian: a narrow number is the beginning of a wide one.
+    // Little-endian, so the first bytes are the narrow number.
     let bytes = number.to_le_bytes();
     aligned(&bytes[..data_type.byte_size().unwrap_or(bytes.len()).min(bytes.len())])
 }
@@ -200,7 +199,7 @@ fn aligned(data: &[u8]) -> Buffer {
     block.freeze()
 }
 
-/// A tensor of the same shape, all of whose elements are 0 or empty.
+/// Returns a tensor of the same shape, all of whose elements are 0 or empty.
 fn zeros(tensor: &Tensor) -> Tensor {
     let element = tensor.data_type.byte_size().unwrap_or(size_of::<u32>());
     let length = tensor.shape.element_count().unwrap_or(0).saturating_mul(element);

@@ -1,4 +1,4 @@
-//! What a scheduler of sequences must know of a request.
+//! The properties of a request that a scheduler of sequences uses.
 
 use std::time::Instant;
 
@@ -7,30 +7,30 @@ use galatea_types::CorrelationId;
 use crate::queue::Queued;
 
 /// A request of a sequence.
-pub(crate) trait OfSequence: Queued {
-    /// What the sequence keeps from one execution to the next.
+pub(crate) trait SequenceRequest: Queued {
+    /// The states that the sequence keeps between executions.
     type States: Default;
 
-    /// Bytes that are counted for what a sequence keeps.
+    /// Returns the bytes counted for the states of a sequence.
     fn state_bytes(states: &Self::States) -> usize;
 
-    /// Its sequence, as the client names it.
+    /// Returns the client's name for its sequence.
     fn correlation_id(&self) -> &CorrelationId;
-    /// It is the first request of its sequence.
+    /// Returns true for the first request of a sequence.
     fn is_start(&self) -> bool;
-    /// It is the last one.
+    /// Returns true for the last request of a sequence.
     fn is_end(&self) -> bool;
-    /// It was made the first request of a sequence that only the server knows by this number.
+    /// Makes it the first request of a new sequence with this number, which only the server knows.
     fn begin_own_sequence(&mut self, number: u64);
-    /// It goes on with its sequence, after an execution that left it unfinished.
+    /// Continues its sequence after an execution that left it unfinished.
     fn continue_sequence(&mut self, now: Instant);
 }
 
-/// Who may add requests to a sequence.
+/// The party that may add requests to a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The client of this identity; `None` where the server knows none.
+    /// The client with this identity; `None` if the server knows none.
     Client(Option<u64>),
-    /// The server, which named it itself: it has no more requests.
+    /// The server, which named the sequence itself and adds no more requests.
     Server,
 }

@@ -1,4 +1,4 @@
-//! How the sequences of a model are scheduled, as its configuration says.
+//! The rules by which a model's sequences are scheduled, from its configuration.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use galatea_config::{ModelConfig, SequenceBatching, SequenceStrategy};
 
 use crate::queue::JoinRules;
 
-/// How the sequences of a model are scheduled.
+/// The rules by which a model's sequences are scheduled.
 pub(crate) struct SequenceRules {
-    /// The most sequences that an instance has at a time.
+    /// The largest number of sequences of an instance at a time.
     pub slots: u32,
-    /// A sequence that has had no request for so long is over.
+    /// A sequence without a request for this time is over.
     pub max_idle: Duration,
-    /// An execution may leave its request to be executed again; a request without a sequence begins one.
+    /// If true, an execution may leave its request to be executed again, and a request without a sequence begins one.
     pub is_iterative: bool,
     pub strategy: Strategy,
-    pub hold: Hold,
+    pub hold: TestHold,
 }
 
-/// What is executed together.
+/// The strategy that selects requests executed together.
 pub(crate) enum Strategy {
     Direct {
-        /// How long a request may wait for those of other slots.
+        /// The longest time that a request waits for those of other slots.
         max_delay: Duration,
-        /// With requests in this many slots nothing waits; 0: nothing ever does.
+        /// With requests in this many slots nothing waits; with 0 nothing ever waits.
         enough_slots: u64,
         join_rules: Box<JoinRules>,
     },
-    /// As a dynamic batcher decides.
+    /// Batches are decided as by a dynamic batcher.
     Oldest,
 }
 
 impl SequenceRules {
-    pub fn new(config: &ModelConfig, batching: &SequenceBatching, hold: Hold) -> Self {
+    pub fn new(config: &ModelConfig, batching: &SequenceBatching, hold: TestHold) -> Self {
         let rows = config.max_batch_size().max(1);
         let (slots, strategy) = match &batching.strategy {
             SequenceStrategy::Direct { max_queue_delay, minimum_slot_utilization } => {
@@ -58,16 +58,16 @@ impl SequenceRules {
     }
 }
 
-/// What must wait before anything is executed, for tests.
+/// The numbers of requests that must wait before anything is executed, for tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hold {
-    /// Requests in the queue, or in the slots of sequences; 0: nothing is held back.
+pub struct TestHold {
+    /// Requests in the queue, or in the slots of sequences; 0 holds nothing back.
     pub queued: usize,
-    /// And requests of sequences that have no slot.
+    /// Requests of sequences without a slot, in addition.
     pub backlogged: usize,
 }
 
-/// The least number of slots that is this share of all, by the arithmetic of Triton.
+/// Returns the least number of slots that is this share of all, computed as Triton does.
 fn enough_slots(share: f32, rows: u32) -> u64 {
     let needed = (f64::from(share) * f64::from(rows)).ceil() as u64;
     let is_enough = |slots: u64| slots as f32 / rows as f32 >= share;

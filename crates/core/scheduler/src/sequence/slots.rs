@@ -1,4 +1,4 @@
-//! The slots of one instance, each with the requests of a sequence, and which of them are executed next.
+//! The slots of one instance, each with the requests of a sequence, and the choice of those executed next.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -8,7 +8,7 @@ use std::{
 use galatea_types::CorrelationId;
 
 use super::{
-    key::OfSequence,
+    key::SequenceRequest,
     rules::Strategy,
     step::{SlotTicket, Step, StepEnd},
 };
@@ -17,23 +17,23 @@ use crate::queue::{
 };
 
 /// A place for one sequence.
-pub(super) struct Slot<T: OfSequence> {
-    /// Whose requests come here; `None` when none will any more.
+pub(super) struct Slot<T: SequenceRequest> {
+    /// The sequence whose requests are added here; `None` if no more are added.
     pub sequence: Option<CorrelationId>,
-    /// It has, or had, a sequence that is not over: it is not free.
+    /// True if it has a sequence that is not over, and so is not free.
     pub is_taken: bool,
     generation: u64,
     queue: VecDeque<T>,
-    /// A request of it is being executed, or is about to be, or has not left its states yet.
+    /// True if a request of it is being executed, is about to be, or has not left its states yet.
     is_busy: bool,
-    /// The generation of the sequence whose request that is, from when it was taken.
+    /// The generation of the sequence whose request is executing, set when it was taken.
     executing: Option<u64>,
     states: T::States,
-    /// Its place in the order of the sequences that rest; 0: it has none.
+    /// Its place in the order of idle sequences; 0 if it has none.
     rest: u64,
 }
 
-impl<T: OfSequence> Slot<T> {
+impl<T: SequenceRequest> Slot<T> {
     fn new() -> Self {
         Self {
             sequence: None,
@@ -55,7 +55,7 @@ impl<T: OfSequence> Slot<T> {
         self.queue.push_back(request);
     }
 
-    /// The oldest request. A sequence of which nothing waits keeps no room for requests.
+    /// Takes the oldest request. A sequence without waiting requests keeps no memory for them.
     fn pop(&mut self) -> Option<T> {
         let request = self.queue.pop_front();
         if self.queue.is_empty() {
@@ -64,29 +64,29 @@ impl<T: OfSequence> Slot<T> {
         request
     }
 
-    /// Nothing of its sequence waits or is being executed.
+    /// Returns true if no request of its sequence waits or is being executed.
     pub fn is_quiet(&self) -> bool {
         self.queue.is_empty() && !self.is_busy
     }
 
-    /// Its sequence has nothing to do from now on, until it gets a request. Returns whether it keeps anything.
+    /// Marks its sequence as idle until it gets a request. Returns true if it keeps states.
     pub fn begin_rest(&mut self, turn: u64) -> bool {
         let keeps = self.is_quiet() && self.sequence.is_some() && self.state_bytes() > 0;
         self.rest = if keeps { turn } else { 0 };
         keeps
     }
 
-    /// Whether it has had nothing to do since it began the rest of this number.
+    /// Returns true if it has been idle since this turn.
     pub fn still_rests(&self, turn: u64) -> bool {
         self.rest == turn && self.is_quiet() && self.sequence.is_some()
     }
 
-    /// Bytes that are counted for what its sequence keeps.
+    /// Returns the bytes counted for the states of its sequence.
     pub fn state_bytes(&self) -> usize {
         T::state_bytes(&self.states)
     }
 
-    /// Takes what its sequence keeps, which is over.
+    /// Takes the states of its sequence, which is over.
     pub fn take_states(&mut self) -> T::States {
         std::mem::take(&mut self.states)
     }
@@ -99,7 +99,7 @@ impl<T: OfSequence> Slot<T> {
         self.is_taken = false;
     }
 
-    /// The step that begins with this request of the slot.
+    /// Makes the step that executes this request of the slot.
     fn step(&mut self, slot: u32, request: T) -> Step<T, T::States> {
         let is_first = request.is_start();
         if is_first {
@@ -111,7 +111,7 @@ impl<T: OfSequence> Slot<T> {
     }
 }
 
-/// A request whose turn is next in its slot.
+/// A request that is next in its slot.
 pub(crate) struct Head<T> {
     pub slot: u32,
     pub request: T,
@@ -131,7 +131,7 @@ impl<T: Queued> Queued for Head<T> {
     }
 
     fn placement(&self) -> Placement {
-        // The queue policies of a dynamic batcher are none of a sequence batcher's.
+        // Queue policies belong to the dynamic batcher; a sequence batcher has none.
         Placement::default()
     }
 
@@ -153,27 +153,27 @@ impl<T: Queued> Queued for Head<T> {
 }
 
 /// The slots of one instance.
-pub(super) struct InstanceSlots<T: OfSequence> {
+pub(super) struct InstanceSlots<T: SequenceRequest> {
     pub slots: Vec<Slot<T>>,
-    /// The instance works: sequences may begin in its slots.
+    /// True if the instance works, so that sequences may begin in its slots.
     pub is_available: bool,
-    /// When a sequence may have been idle for too long; `None` while there is none.
+    /// The time at which a sequence may have been idle too long; `None` if there is none.
     pub idle_check: Option<Instant>,
     next: Next<T>,
-    /// Requests in the slots and in `next`.
+    /// The number of requests in the slots and in `next`.
     pub queued: usize,
 }
 
 /// The requests that may be executed next.
 enum Next<T> {
-    /// Slots with requests.
+    /// The numbers of slots with requests.
     Direct(BTreeSet<u32>),
-    /// One request of each slot that has any and of which none is being executed.
+    /// One request of each slot that has any and executes none.
     Oldest(Box<Backlog<Head<T>>>),
 }
 
-impl<T: OfSequence> InstanceSlots<T> {
-    /// `batcher`: decides on batches under the oldest strategy, and is `None` under the direct one.
+impl<T: SequenceRequest> InstanceSlots<T> {
+    /// Creates the slots. `batcher` decides on batches under the oldest strategy and is `None` under the direct one.
     pub fn new(batcher: Option<Backlog<Head<T>>>) -> Self {
         let next = batcher.map_or_else(
             || Next::Direct(BTreeSet::new()),
@@ -182,20 +182,20 @@ impl<T: OfSequence> InstanceSlots<T> {
         Self { slots: Vec::new(), is_available: false, idle_check: None, next, queued: 0 }
     }
 
-    /// The time has come in which a sequence may become idle.
+    /// Sets the time of the next idle check, now that a sequence may become idle.
     pub fn note_idle_check(&mut self, now: Instant, max_idle: Duration) {
         if self.idle_check.is_none() {
             self.idle_check = now.checked_add(max_idle);
         }
     }
 
-    /// Slots that have a sequence of which nothing waits.
+    /// Returns the slots whose sequence has no waiting or executing request.
     pub fn quiet(&self) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().zip(0..);
         slots.filter(|(slot, _)| slot.is_taken && slot.is_quiet()).map(|(_, number)| number)
     }
 
-    /// Items that a batch could have now.
+    /// Returns the number of items that a batch could have now.
     pub fn ready_items(&self) -> u64 {
         match &self.next {
             Next::Direct(ready) => ready.len() as u64,
@@ -203,7 +203,7 @@ impl<T: OfSequence> InstanceSlots<T> {
         }
     }
 
-    /// The slot of this number, which is made where it has not been there yet.
+    /// Returns the slot of this number, and creates it if it is new.
     pub fn slot_mut(&mut self, slot: u32) -> &mut Slot<T> {
         let index = slot as usize;
         while self.slots.len() <= index {
@@ -212,16 +212,16 @@ impl<T: OfSequence> InstanceSlots<T> {
         &mut self.slots[index]
     }
 
-    /// Appends a request to its slot. Returns whether it may join the batch that waits to grow; `None` where it is not its
-    /// turn, so that nobody needs to look at it.
+    /// Appends a request to its slot. Returns true if it may join the batch that waits to grow. Returns `None` if it is
+    /// not its turn: no thread needs to look at it then.
     pub fn push(&mut self, slot: u32, request: T) -> Option<bool> {
         self.queued += 1;
         self.slot_mut(slot).push(request);
         self.refresh(slot)
     }
 
-    /// The next request of a slot comes up for execution, if there is one and none of it is there already. Returns whether
-    /// it may join the batch that waits to grow.
+    /// Makes the next request of a slot ready for execution, if there is one and none of the slot is ready. Returns true if it
+    /// may join the batch that waits to grow.
     fn refresh(&mut self, slot: u32) -> Option<bool> {
         let state = &mut self.slots[slot as usize];
         match &mut self.next {
@@ -237,7 +237,7 @@ impl<T: OfSequence> InstanceSlots<T> {
             Next::Oldest(heads) => {
                 let head = Head { slot, request: state.pop()? };
                 let fits = heads.fits_next_batch(&head);
-                // No request is refused: there is no limit to how many wait.
+                // No request is refused, because the number of waiting requests is unlimited.
                 match heads.push(head) {
                     Ok(_) => state.is_busy = true,
                     Err(head) => state.queue.push_front(head.request),
@@ -247,7 +247,7 @@ impl<T: OfSequence> InstanceSlots<T> {
         }
     }
 
-    /// What the instance is to do now, and the slots whose next request nobody waits for, with that request where it has
+    /// Decides what the instance does now. Also returns the slots whose next request is abandoned, with that request if it has
     /// left its slot.
     pub fn decide(
         &mut self,
@@ -286,12 +286,12 @@ impl<T: OfSequence> InstanceSlots<T> {
                 dropped.iter().for_each(|(slot, _)| self.slots[*slot as usize].is_busy = false);
                 (decision, dropped)
             }
-            // The strategy is that which the slots were made for.
+            // This cannot happen: the slots were created for this strategy.
             (Next::Direct(_), Strategy::Oldest) => (Decision::Empty, Vec::new()),
         }
     }
 
-    /// Takes what was decided on: `None` for a slot without a request that fits into the batch, in a direct batch.
+    /// Takes the requests of a decision. In a direct batch, `None` is a slot without a request that fits into the batch.
     pub fn take(&mut self, strategy: &Strategy, count: usize) -> Vec<Option<Step<T, T::States>>> {
         let steps: Vec<_> = match (&mut self.next, strategy) {
             (Next::Direct(ready), Strategy::Direct { join_rules, .. }) => {
@@ -335,8 +335,8 @@ impl<T: OfSequence> InstanceSlots<T> {
         steps
     }
 
-    /// A request of a slot was executed, and has left its states. Gives it back where it was to be executed again and its
-    /// sequence is over. One that was lost with its instance changes nothing.
+    /// Ends an executed request and keeps its states. Returns a request that would be executed again if its sequence is over.
+    /// A request that was lost with its instance changes nothing.
     pub fn finish(&mut self, end: StepEnd<T, T::States>) -> Option<T> {
         let SlotTicket { slot, generation } = end.ticket;
         let state = self.slots.get_mut(slot as usize);
@@ -357,12 +357,12 @@ impl<T: OfSequence> InstanceSlots<T> {
         rest
     }
 
-    /// Whether the slot still has the sequence that was executed.
+    /// Returns true if the slot still has the sequence that was executed.
     pub fn is_current(&self, ticket: SlotTicket) -> bool {
         self.slots.get(ticket.slot as usize).is_some_and(|s| s.generation == ticket.generation)
     }
 
-    /// Takes everything out of a slot, which is free then: its sequence is over. A request that is being executed goes on.
+    /// Ends the sequence of a slot and returns its requests; the slot is free then. A request in execution continues.
     pub fn clear(&mut self, slot: u32) -> Vec<T> {
         let mut requests = self.take_head(slot);
         let Some(state) = self.slots.get_mut(slot as usize) else { return requests };
@@ -373,14 +373,14 @@ impl<T: OfSequence> InstanceSlots<T> {
         requests
     }
 
-    /// The request of a slot that waits for its batch under the oldest strategy.
+    /// Takes the request of a slot that waits for its batch under the oldest strategy.
     fn take_head(&mut self, slot: u32) -> Vec<T> {
         let mut taken = Vec::new();
         let Next::Oldest(heads) = &mut self.next else { return taken };
         if !self.slots.get(slot as usize).is_some_and(|state| state.is_busy) {
             return taken;
         }
-        // It is being executed, or one of those that wait, which keep their order.
+        // The request is being executed, or among the waiting ones, which keep their order.
         let waiting = heads.len();
         for head in heads.take(waiting) {
             if head.slot == slot {
@@ -395,13 +395,13 @@ impl<T: OfSequence> InstanceSlots<T> {
         taken
     }
 
-    /// The last request of a slot's sequence was taken: the slot is free for another one, which waits for the end of that
+    /// Frees the slot after the last request of its sequence was taken. Another sequence there waits for the end of that
     /// execution.
     pub fn release(&mut self, slot: u32) {
         self.slots[slot as usize].forget_sequence();
     }
 
-    /// Takes everything out of all slots: their sequences are over, and what was being executed there is lost.
+    /// Ends the sequences of all slots and returns their requests. Requests in execution there are lost.
     pub fn clear_all(&mut self) -> Vec<T> {
         let mut requests = Vec::new();
         if let Next::Oldest(heads) = &mut self.next {
@@ -422,8 +422,8 @@ impl<T: OfSequence> InstanceSlots<T> {
         requests
     }
 
-    /// Slots with a request that nobody waits for any more. Those whose turn is next under the oldest strategy are found
-    /// by [`InstanceSlots::decide`].
+    /// Returns the slots with an abandoned request. [`InstanceSlots::decide`] finds those whose turn is next under the oldest
+    /// strategy.
     pub fn abandoned(&self) -> Vec<u32> {
         let slots = self.slots.iter().zip(0..);
         let is_abandoned = |slot: &Slot<T>| slot.queue.iter().any(Queued::is_abandoned);

@@ -1,31 +1,31 @@
-//! What is executed of a sequence at once, and how that went.
+//! One step of a sequence, and its result.
 
-/// Where a request is executed, and for which sequence.
+/// The slot and the sequence that a request is executed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotTicket {
     /// The number of the slot among those of its instance.
     pub slot: u32,
-    /// Of the sequence that the slot had: no two sequences of a slot have the same.
+    /// The generation of the slot's sequence: no two sequences of a slot have the same.
     pub generation: u64,
 }
 
-/// A request that is to be executed, with what its sequence left.
+/// A request to execute, with the states of its sequence.
 #[derive(Debug)]
 pub(crate) struct Step<T, S> {
     pub ticket: SlotTicket,
     pub request: T,
-    /// Of the sequence before this step; at its start what a sequence begins with, which is not known here.
+    /// The states before this step. For the first step the caller sets the initial ones, which are not known here.
     pub states: S,
-    /// The sequence begins with this request.
+    /// True if the sequence begins with this request.
     pub is_first: bool,
 }
 
-/// A request of a slot was executed.
+/// The result of an executed request of a slot.
 #[derive(Debug)]
 pub(crate) struct StepEnd<T, S> {
     pub ticket: SlotTicket,
-    /// Of the sequence behind this step.
+    /// The states after this step.
     pub states: S,
-    /// It is to be executed again.
+    /// The request, if it must be executed again.
     pub again: Option<T>,
 }

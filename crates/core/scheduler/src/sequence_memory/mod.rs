@@ -1,4 +1,4 @@
-//! The memory that the states of sequences take, of all models: a part of the memory budget, in which those that rest make
+//! Limits the memory for states of sequences of all models to a part of the memory budget. Idle sequences end to make
 //! room for those that are executed.
 
 use std::{
@@ -13,27 +13,27 @@ use galatea_backend::StateMemory;
 use galatea_telemetry::metrics::SequenceMemoryMetrics;
 use galatea_types::{Code, CorrelationId, Error, LockExt, MemoryBudget, MemoryReservation, Result};
 
-/// States take this part of the budget at most, so that those that rest leave the other half to requests.
+/// States take at most 1/2 of the budget, so that idle sequences leave the other half to requests.
 const PART: usize = 2;
 
-/// How often memory that was freed for states may be taken by others meanwhile.
+/// The number of attempts if others take the memory that was freed for states.
 const ATTEMPTS: usize = 4;
 
-/// The sequences of one model, those of them that keep states and have nothing to do.
+/// The idle sequences of one model that keep states.
 pub(crate) trait RestingSequences: Send + Sync {
-    /// Since when the one has rested that gives way first.
+    /// Returns when the sequence became idle that would end first.
     fn resting_since(&self) -> Option<Instant>;
-    /// Bytes that all of them keep. Those beyond `enough` are not looked for.
+    /// Returns the bytes that all of them keep. Stops counting at `enough`.
     fn bytes_at_rest(&self, enough: usize) -> usize;
-    /// Ends the one that has rested longest. Returns its name and the bytes that are free now.
+    /// Ends the sequence that has been idle longest. Returns its name and the bytes freed.
     fn give_way(&self) -> Option<(CorrelationId, usize)>;
 }
 
-/// Counts the states of the sequences of all models to the memory budget, of which they take one half at most.
+/// Counts the states of the sequences of all models to the memory budget, of which they take at most half.
 ///
-/// A state that grows beyond that has the sequences end that have rested longest, of whichever model; where all that rest do not
-/// keep enough, the request fails whose state it is, and its sequence keeps the state that it had. A sequence with a request
-/// that waits or is executed never gives way.
+/// A state that grows beyond that ends the sequences of any model that have been idle longest. If all idle sequences do not
+/// keep enough, the request with the new state fails, and its sequence keeps its previous state. A sequence with a waiting or
+/// executing request is never ended.
 #[derive(Debug)]
 pub struct SequenceMemory {
     budget: Arc<MemoryBudget>,
@@ -55,14 +55,14 @@ impl std::fmt::Debug for Model {
 }
 
 impl Default for SequenceMemory {
-    /// Without a limit.
+    /// Returns a memory without a limit.
     fn default() -> Self {
         Self::of(MemoryBudget::unlimited())
     }
 }
 
 impl SequenceMemory {
-    /// A part of this budget.
+    /// Returns a memory that uses a part of this budget.
     pub fn of(budget: Arc<MemoryBudget>) -> Self {
         Self {
             taken: Mutex::new(budget.reservation()),
@@ -73,7 +73,7 @@ impl SequenceMemory {
         }
     }
 
-    /// What it comes to.
+    /// Returns the metrics of the memory.
     pub fn metrics(&self) -> SequenceMemoryMetrics {
         SequenceMemoryMetrics {
             limit_bytes: self.limit(),
@@ -83,7 +83,7 @@ impl SequenceMemory {
         }
     }
 
-    /// The sequences of this model are among those that give way, as long as they are there.
+    /// Adds the sequences of a model to those that can be ended, while they exist.
     pub(crate) fn add(&self, name: Arc<str>, sequences: Weak<dyn RestingSequences>) {
         let mut models = self.models.lock_unpoisoned();
         models.retain(|model| model.sequences.strong_count() > 0);
@@ -98,21 +98,21 @@ impl SequenceMemory {
         self.taken.lock_unpoisoned().bytes()
     }
 
-    /// Takes the bytes, or says how many are missing.
+    /// Takes the bytes, or returns how many are missing.
     fn try_take(&self, bytes: usize) -> std::result::Result<(), usize> {
         let mut taken = self.taken.lock_unpoisoned();
         let missing = taken.bytes().saturating_add(bytes).saturating_sub(self.limit());
         if missing > 0 {
             return Err(missing);
         }
-        // What requests take beyond their half is missing as well.
+        // Requests may use more than their half; that part is missing as well.
         taken.try_grow(bytes).map_err(|over| {
             let most = over.limit - over.limit / 8;
             self.budget.used().saturating_add(bytes).saturating_sub(most).max(1)
         })
     }
 
-    /// Ends the sequences that have rested longest until so many bytes are free; none where that is in vain.
+    /// Ends the longest idle sequences until this many bytes are free; none if that cannot succeed.
     fn make_room(&self, bytes: usize) -> bool {
         if self.used() < bytes {
             return false;
@@ -142,7 +142,7 @@ impl SequenceMemory {
 
     fn note(&self, model: &str, id: &CorrelationId) {
         let count = self.gave_way.fetch_add(1, Ordering::Relaxed) + 1;
-        // The metric has each of them.
+        // The metric counts each of them; the log reports only powers of two.
         if count.is_power_of_two() {
             log::warn!(
                 "the states of sequences need more than the {} bytes that they may take, so that the sequence that was idle \

@@ -12,7 +12,7 @@ use galatea_backend::{
     testing::{Answer, instance_spec, model_config},
 };
 use galatea_scheduler::{
-    ExecutionRules, Hold, QueueScheduler, RateLimiter, Scheduler as _, SchedulerSpec,
+    ExecutionRules, QueueScheduler, RateLimiter, Scheduler as _, SchedulerSpec, TestHold,
 };
 use galatea_telemetry::{FailureReason, ModelStatistics};
 use galatea_types::{
@@ -102,7 +102,7 @@ impl Rig {
             instances: (0..instances).map(|index| instance_spec("probe", index)).collect(),
             statistics: statistics.clone(),
             initial_states: Vec::new(),
-            hold: Hold::default(),
+            hold: TestHold::default(),
             starts_one_by_one: false,
             warm_up: Vec::new(),
             execution: ExecutionRules { events, ..execution },

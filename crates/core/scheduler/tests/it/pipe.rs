@@ -10,10 +10,10 @@ use std::{
 };
 
 use galatea_backend::{
-    Batch, InstanceSpec, Model, ModelInstance, Pipeline, TakenBack, WaitingBatches,
+    Batch, InstanceSpec, Model, ModelInstance, Pipeline, ReturnedRequests, WaitingBatches,
     testing::{Answer, instance_spec, model_config},
 };
-use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, SchedulerSpec, TestHold};
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, Responder, Result};
 
@@ -58,11 +58,11 @@ struct PipeInstance {
 struct Waiting(Mutex<VecDeque<usize>>);
 
 impl WaitingBatches for Waiting {
-    fn take_first_back(&self, from: usize) -> TakenBack {
+    fn take_first_back(&self, from: usize) -> ReturnedRequests {
         let first = self.0.lock().expect("no panic").pop_front();
-        first.map_or(TakenBack::Nothing, |number| {
+        first.map_or(ReturnedRequests::Nothing, |number| {
             assert!(number >= from, "that one is begun");
-            TakenBack::Batch(number)
+            ReturnedRequests::Batch(number)
         })
     }
 }
@@ -174,7 +174,7 @@ impl Rig {
             instances: (0..instances).map(|i| instance_spec("pipe", i)).collect(),
             statistics: statistics.clone(),
             initial_states: Vec::new(),
-            hold: Hold::default(),
+            hold: TestHold::default(),
             starts_one_by_one: false,
             warm_up: Vec::new(),
             execution: ExecutionRules::default(),

@@ -15,7 +15,7 @@ use galatea_backend::{
     testing::{Answer, ResponseStream, changed, instance_spec, model_config, prepared, stream},
 };
 use galatea_config::{ModelConfig, RawModelConfig};
-use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, Scheduler, SchedulerSpec, TestHold};
 use galatea_telemetry::{DistributionSettings, ModelStatistics};
 use galatea_types::{
     Cause, Clock, DataType, DebugEvent, DebugEventReader, DebugEvents, Error, InferRequest,
@@ -255,7 +255,7 @@ impl Setup {
             instances: (0..self.instances).map(|i| instance_spec("probe", i)).collect(),
             statistics: statistics.clone(),
             initial_states: Vec::new(),
-            hold: Hold { queued: self.hold_until_queued, backlogged: 0 },
+            hold: TestHold { queued: self.hold_until_queued, backlogged: 0 },
             starts_one_by_one: self.starts_one_by_one,
             warm_up: Vec::new(),
             execution: ExecutionRules { events, ..ExecutionRules::default() },

@@ -10,7 +10,7 @@ use galatea_backend::{
     testing::{AnswersLater, instance_spec, model_config, prepared},
 };
 use galatea_scheduler::{
-    ExecutionRules, Hold, QueueScheduler, Scheduler, SchedulerSpec, SequenceMemory,
+    ExecutionRules, QueueScheduler, Scheduler, SchedulerSpec, SequenceMemory, TestHold,
 };
 use galatea_types::{
     Code, CorrelationId, DataType, Error, InferRequest, MemoryBudget, RequestContext, Responder,
@@ -78,7 +78,7 @@ fn start_model(
         instances: vec![instance_spec("m", 0)],
         statistics: Arc::default(),
         initial_states: vec![Tensor::new("LAST", DataType::Uint8, [1], vec![0])],
-        hold: Hold::default(),
+        hold: TestHold::default(),
         starts_one_by_one: false,
         warm_up: Vec::new(),
         execution: ExecutionRules { sequence_memory: memory.clone(), ..ExecutionRules::default() },

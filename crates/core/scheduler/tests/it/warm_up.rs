@@ -13,7 +13,7 @@ use galatea_backend::{
     testing::{instance_spec, model_config},
 };
 use galatea_config::ModelConfig;
-use galatea_scheduler::{ExecutionRules, Hold, QueueScheduler, SchedulerSpec, WarmupSample};
+use galatea_scheduler::{ExecutionRules, QueueScheduler, SchedulerSpec, TestHold, WarmupSample};
 use galatea_telemetry::ModelStatistics;
 use galatea_test_support::eventually;
 use galatea_types::{Code, DataType, Error, Responder, Result, Tensor};
@@ -87,7 +87,7 @@ impl Scripted {
             instances: (0..instances).map(|i| instance_spec("probe", i)).collect(),
             statistics: self.statistics.clone(),
             initial_states: Vec::new(),
-            hold: Hold::default(),
+            hold: TestHold::default(),
             starts_one_by_one: false,
             execution: ExecutionRules::default(),
             warm_up,

@@ -1,8 +1,8 @@
 //! The access log: one line per request, beyond Triton.
 //!
-//! A line is made by the thread that answers the request and appended to a buffer; one thread writes what the buffer
-//! holds, a few times a second at most while requests come. Where the file or the pipe takes it slower than requests
-//! come, lines are dropped and counted: the log never makes a request wait.
+//! The thread that answers a request makes its line and appends it to a buffer. One thread writes the buffer, a few times a
+//! second at most while requests come. Lines that the file or the pipe cannot take as fast are dropped and counted: the log never
+//! makes a request wait.
 
 mod record;
 
@@ -11,7 +11,7 @@ use std::{cell::RefCell, fmt, io, path::PathBuf, time::Duration};
 pub use self::record::AccessRecord;
 use crate::lines::{LineWriter, Pace};
 
-/// How long the end, or opening the file again, waits for what is left to be written.
+/// Longest wait for unwritten lines, at the end of the process and before the file is opened again.
 const LAST_WRITE: Duration = Duration::from_secs(2);
 
 /// The form of a line.
@@ -24,7 +24,7 @@ pub enum AccessFormat {
     Json,
 }
 
-/// Where lines go.
+/// The destination of the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessTarget {
     /// Standard output, between the lines of the log.
@@ -33,19 +33,19 @@ pub enum AccessTarget {
     File(PathBuf),
 }
 
-/// The access log. Dropped, it writes what is left, and waits for that a moment at most.
+/// The access log. Its drop writes the remaining lines, and waits for that for two seconds at most.
 pub struct AccessLog {
     format: AccessFormat,
     writer: LineWriter,
 }
 
 thread_local! {
-    /// The line that is being made.
+    /// Memory for the line that this thread makes.
     static LINE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 impl AccessLog {
-    /// Fails where the file cannot be opened.
+    /// Opens the destination. Fails when the file cannot be opened.
     pub fn open(target: &AccessTarget, format: AccessFormat) -> io::Result<Self> {
         let writer = match target {
             AccessTarget::Stdout => LineWriter::stdout(Pace::Gathered, tell_of_loss),
@@ -63,27 +63,26 @@ impl AccessLog {
         });
     }
 
-    /// Opens the file again, by its name: whoever rotates logs has moved it.
+    /// Opens the file again by its name, because a tool that rotates logs has moved it.
     ///
-    /// What was written before belongs to the file that was moved. What cannot be opened stays what it was.
+    /// Earlier lines go to the file that was moved. If the file cannot be opened, the old one stays in use.
     pub fn reopen(&self) -> io::Result<()> {
         self.flush();
         self.writer.reopen()
     }
 
-    /// Waits until all lines are written, a moment at most: for the end of the process, which does not wait for whoever
-    /// still holds the log.
+    /// Waits until all lines are written, but not long. The end of the process calls it, because others may still hold the log.
     pub fn flush(&self) {
         self.writer.flush(LAST_WRITE);
     }
 
-    /// Lines that were lost, because there was no room for them or they could not be written fast enough.
+    /// Returns the number of lines lost because there was no room or writing was too slow.
     pub fn lost(&self) -> u64 {
         self.writer.lost()
     }
 }
 
-/// The access log has lines of requests only: it is the log that tells of those that are missing.
+/// Reports lost lines in the server's log, because the access log has lines of requests only.
 fn tell_of_loss(lines: u64) -> String {
     log::warn!(
         "{lines} lines of the access log were lost: its file had no room for them, or did not take them as fast as \

@@ -1,10 +1,10 @@
-//! What can be wrong with a family or series that a model defines.
+//! Errors of the families and series that models define.
 
 use galatea_types::Error;
 
 use super::CustomMetricKind;
 
-/// Why a family or series could not be made or changed. The texts are Triton's: models match on them.
+/// The reason why a family or series could not be made or changed. The texts are Triton's: models match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CustomMetricError {
     /// The name of a family has other characters than Prometheus allows.
@@ -19,13 +19,13 @@ pub enum CustomMetricError {
     /// The name of a label has other characters than Prometheus allows, or is `le` of a histogram.
     #[error("Invalid label name")]
     LabelName,
-    /// A histogram without buckets.
+    /// A histogram has no buckets.
     #[error("Bucket boundaries not found in Metric args.")]
     NoBuckets,
-    /// Buckets that do not ascend strictly, or one that is no number.
+    /// The buckets do not ascend strictly, or one is no number.
     #[error("Bucket Boundaries must be strictly sorted")]
     UnsortedBuckets,
-    /// Buckets for something that has none.
+    /// Buckets were given for a kind that has none.
     #[error("Unexpected args found in {} Metric constructor.", .0.name())]
     UnexpectedBuckets(CustomMetricKind),
     /// A counter only grows.
@@ -36,9 +36,9 @@ pub enum CustomMetricError {
     /// The kind of the metric does not have the operation.
     #[error("TRITONSERVER_METRIC_KIND_{} does not support {operation}", .kind.name().to_ascii_uppercase())]
     Unsupported {
-        /// Of the family.
+        /// The kind of the family.
         kind: CustomMetricKind,
-        /// As Triton's API names it.
+        /// The operation as Triton's API names it.
         operation: &'static str,
     },
 }

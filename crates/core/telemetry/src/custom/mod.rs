@@ -1,7 +1,7 @@
 //! Metric families that models define themselves: `pb_utils.MetricFamily` of the Python backend.
 //!
-//! A family lives as long as there is a reference to it or to one of its series; a series as long as there is a
-//! handle of it. The maps hold only weak references, and each entry is taken out by the drop of what it named.
+//! A family lives as long as a reference to it or to one of its series; a series lives as long as a handle of it. The maps hold
+//! weak references only, and the drop of a family or series removes its entry.
 
 mod error;
 mod series;
@@ -21,7 +21,7 @@ use crate::metrics;
 
 pub use self::{error::CustomMetricError, series::CustomMetric};
 
-/// What kind of value a family holds.
+/// The kind of value that a family holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CustomMetricKind {
     /// Only grows.
@@ -37,28 +37,28 @@ pub type Labels = BTreeMap<String, String>;
 
 type Families = Mutex<BTreeMap<String, Weak<CustomFamily>>>;
 
-/// Metric families that models define themselves: created, changed and dropped while the server runs, shown
-/// after the server's own.
+/// The metric families that models define. Models create, change and drop them while the server runs; they come after the
+/// server's own families.
 #[derive(Debug, Default)]
 pub struct CustomMetrics {
     families: Arc<Families>,
 }
 
-/// One family: a name, what it means, and its series.
+/// A family: its name, its meaning and its series.
 #[derive(Debug)]
 pub struct CustomFamily {
-    /// As in the Prometheus text.
+    /// The name in the Prometheus text.
     pub name: String,
-    /// The `# HELP` text; empty: none.
+    /// The `# HELP` text; empty when there is none.
     pub description: String,
-    /// What its series hold.
+    /// The kind of value that its series hold.
     pub kind: CustomMetricKind,
     series: Mutex<BTreeMap<Labels, Weak<Series>>>,
     registry: Weak<Families>,
 }
 
 impl CustomMetrics {
-    /// The family `name`, made if there is none. One that exists keeps its first description.
+    /// Returns the family `name`, and makes it if there is none. A family that exists keeps its first description.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl CustomMetrics {
         kind: CustomMetricKind,
     ) -> Result<Arc<CustomFamily>, CustomMetricError> {
         check_family_name(name)?;
-        // Outside the block the lock is free again: dropping a family takes it.
+        // The lock is free again outside the block: dropping a family takes it.
         let family = {
             let mut families = self.families.lock_unpoisoned();
             families.get(name).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -82,19 +82,19 @@ impl CustomMetrics {
         if family.kind == kind { Ok(family) } else { Err(CustomMetricError::FamilyOfOtherKind) }
     }
 
-    /// Names of the families, sorted.
+    /// Returns the names of the families, sorted.
     pub fn names(&self) -> Vec<String> {
         self.families.lock_unpoisoned().keys().cloned().collect()
     }
 
-    /// Handles of the series of a family, by labels, at most `most`; none where there is no such family.
+    /// Returns at most `most` handles of the series of a family, by labels; none when there is no such family.
     pub fn series(&self, family: &str, most: usize) -> Vec<CustomMetric> {
         let family = self.families.lock_unpoisoned().get(family).and_then(Weak::upgrade);
         let Some(family) = family else { return Vec::new() };
         let series = family.series.lock_unpoisoned();
         let held: Vec<_> =
             series.values().take(most).filter_map(Weak::upgrade).map(CustomMetric).collect();
-        // Before the handles: the drop of a last one takes the lock.
+        // The lock is released before the handles: dropping a last handle takes it.
         drop(series);
         held
     }
@@ -125,7 +125,7 @@ impl CustomMetrics {
 }
 
 impl CustomFamily {
-    /// A handle of the series with these labels, made if there is none. `buckets` are the upper bounds of
+    /// Returns a handle of the series with these labels, and makes the series if there is none. `buckets` are the upper bounds of
     /// a histogram; a series that exists keeps its own.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl CustomFamily {
         self.series.lock_unpoisoned().values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Takes the entry of a series that went, unless a new one stands in its place.
+    /// Removes the entry of a series that was dropped, unless a new series has replaced it.
     fn forget(&self, labels: &Labels) {
         let mut all = self.series.lock_unpoisoned();
         if all.get(labels).is_some_and(|series| series.strong_count() == 0) {
@@ -182,12 +182,12 @@ fn check_family_name(name: &str) -> Result<(), CustomMetricError> {
     Ok(())
 }
 
-/// `le` is the histogram's own label.
+/// Returns whether `name` can be a label. `le` is the histogram's own label.
 fn is_label_name(name: &str, kind: CustomMetricKind) -> bool {
     is_name(name, |_| false) && !(kind == CustomMetricKind::Histogram && name == "le")
 }
 
-/// `[a-zA-Z_][a-zA-Z0-9_]*` with `extra` allowed anywhere; two leading underscores are Prometheus's own.
+/// Matches `[a-zA-Z_][a-zA-Z0-9_]*` with `extra` allowed anywhere; two leading underscores are Prometheus's own.
 fn is_name(name: &str, extra: fn(char) -> bool) -> bool {
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_' || extra(c);
     name.starts_with(is_start)

@@ -1,4 +1,4 @@
-//! One series of a family: its labels, and a value that many threads change.
+//! A series of a family: its labels, and a value that many threads change.
 
 use std::sync::{
     Arc,
@@ -7,8 +7,7 @@ use std::sync::{
 
 use super::{CustomFamily, CustomMetricError, CustomMetricKind, Labels};
 
-/// A handle of one series. Clones and handles got with the same labels share the value; the series goes with
-/// the last of them.
+/// A handle of a series. Clones and handles with the same labels share the value; the series is dropped with the last of them.
 #[derive(Clone, Debug)]
 pub struct CustomMetric(pub(super) Arc<Series>);
 
@@ -75,12 +74,12 @@ impl CustomMetric {
         Ok(())
     }
 
-    /// Its labels.
+    /// Returns the labels of the series.
     pub fn labels(&self) -> &Labels {
         &self.0.labels
     }
 
-    /// The value of a counter or gauge.
+    /// Returns the value of a counter or gauge.
     ///
     /// # Errors
     ///
@@ -98,7 +97,7 @@ impl CustomMetric {
 }
 
 impl CustomMetricKind {
-    /// As the text format names it.
+    /// Returns the name in the text format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -146,7 +145,7 @@ impl Histogram {
     }
 
     fn observe(&self, seen: f64) {
-        // What is no number is below no bound.
+        // A NaN is below no bound.
         let bucket = self.bounds.partition_point(|&bound| bound < seen || seen.is_nan());
         if let Some(count) = self.counts.get(bucket) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +154,7 @@ impl Histogram {
     }
 }
 
-/// A float as its bits: the standard library has no atomic one.
+/// A float stored as its bits: the standard library has no atomic float.
 #[derive(Debug, Default)]
 pub(super) struct AtomicF64(AtomicU64);
 

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::metrics::{Number, push_escaped};
 
-/// Writing to a `String` cannot fail, so the results are left aside here.
+/// Writes a family. Writing to a `String` cannot fail, so the results are ignored here.
 pub(super) fn write_family(out: &mut String, family: &CustomFamily, series: &[Arc<Series>]) {
     if !family.description.is_empty() {
         let _ = write!(out, "# HELP {} ", family.name);
-        // In a help text quotes stay as they are.
+        // Quotes stay as they are in a help text.
         out.push_str(&family.description.replace('\\', "\\\\").replace('\n', "\\n"));
         out.push('\n');
     }
@@ -35,7 +35,7 @@ pub(super) fn write_family(out: &mut String, family: &CustomFamily, series: &[Ar
     }
 }
 
-/// Count, sum and cumulated buckets; the count is that of the last bucket, also when values are observed meanwhile.
+/// Writes count, sum and cumulated buckets. The count is that of the last bucket, even when values are observed meanwhile.
 fn write_histogram(out: &mut String, name: &str, labels: &Labels, histogram: &Histogram) {
     let mut cumulated = 0;
     let counts: Vec<u64> = histogram

@@ -6,13 +6,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bounds(Arc<[f64]>);
 
-/// Why numbers cannot be the bounds of buckets.
+/// The reason why numbers cannot be the bounds of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BoundsError {
     /// They do not ascend strictly, or one is no number.
     #[error("each bucket must be larger than the one before it")]
     Unsorted,
-    /// Every bucket is a line of each answer to `/metrics`.
+    /// There are too many: every bucket is a line of each answer to `/metrics`.
     #[error("{0} buckets are more than the {MOST_BUCKETS} that a histogram may have")]
     TooMany(usize),
 }
@@ -21,7 +21,7 @@ pub enum BoundsError {
 pub(crate) const MOST_BUCKETS: usize = 200;
 
 impl Bounds {
-    /// The buckets that end at these values.
+    /// Makes the buckets that end at these values.
     ///
     /// # Errors
     /// They do not ascend strictly, or are too many.
@@ -34,34 +34,34 @@ impl Bounds {
         if is_ascending { Ok(Self(bounds.into())) } else { Err(BoundsError::Unsorted) }
     }
 
-    /// One bucket for everything.
+    /// Makes one bucket for everything.
     pub(super) fn none() -> Self {
         Self(Arc::new([]))
     }
 
-    /// The values, ascending.
+    /// Returns the bounds, ascending.
     pub fn values(&self) -> &[f64] {
         &self.0
     }
 }
 
-/// How many observations fell into each bucket, and their sum. Whoever has it guards it.
+/// Observations by bucket, and their sum. The owner guards it with a lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     bounds: Bounds,
-    /// Not cumulated; one more than there are bounds.
+    /// Observations by bucket, not cumulated; one more than there are bounds.
     counts: Vec<u64>,
     sum: f64,
 }
 
 impl Histogram {
-    /// Nothing observed yet.
+    /// Makes a histogram without observations.
     pub fn new(bounds: Bounds) -> Self {
         let counts = vec![0; bounds.values().len() + 1];
         Self { bounds, counts, sum: 0.0 }
     }
 
-    /// Counts one observation, in the bucket of the first bound that is not below it.
+    /// Counts an observation in the bucket of the first bound that is not below it.
     pub fn observe(&mut self, seen: f64) {
         let bucket = self.bounds.0.partition_point(|&bound| bound < seen);
         if let Some(count) = self.counts.get_mut(bucket) {
@@ -70,17 +70,17 @@ impl Histogram {
         self.sum += seen;
     }
 
-    /// How many observations there were.
+    /// Returns the number of observations.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The sum of all observations.
+    /// Returns the sum of all observations.
     pub fn sum(&self) -> f64 {
         self.sum
     }
 
-    /// Each finite bound with the number of observations up to it.
+    /// Returns each finite bound with the number of observations up to it.
     pub fn cumulated(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut below = 0;
         let up_to = self.bounds.0.iter().zip(&self.counts).map(move |(&bound, count)| {

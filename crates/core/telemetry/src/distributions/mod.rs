@@ -1,5 +1,5 @@
-//! How the durations and batch sizes of one model version are distributed: histograms since the start, and quantiles of the
-//! last minute. Off unless asked for.
+//! Distributions of the durations and batch sizes of a model version: histograms since the start, and quantiles of the last
+//! minute. Off by default.
 
 mod histogram;
 mod quantiles;
@@ -17,8 +17,7 @@ use crate::{
     records::{BatchRecord, CacheHitRecord, PHASES, RequestRecord},
 };
 
-/// Upper bounds of the durations of phases, in seconds: from those of a small model to those of a large one that is
-/// asked for much.
+/// Upper bounds of the durations of phases, in seconds. They range from a small model to a large model under high load.
 const SECONDS: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
     1.0, 2.5, 5.0, 10.0, 30.0,
@@ -30,22 +29,22 @@ const ITEMS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.
 /// Upper bounds of the time to the first response, in milliseconds: Triton's.
 const MILLISECONDS: &[f64] = &[100.0, 500.0, 2000.0, 5000.0];
 
-/// Which distributions of a model version are recorded.
+/// The distributions that are recorded for a model version.
 #[derive(Clone, Debug, Default)]
 pub struct DistributionSettings {
-    /// Histograms of phases, of batch sizes, and of the time to the first response.
+    /// Record histograms of phases, of batch sizes, and of the time to the first response.
     pub has_histograms: bool,
-    /// The quantiles of phases; `None`: no summaries.
+    /// The quantiles of phases; `None` records no summaries.
     pub quantiles: Option<Arc<[f64]>>,
-    /// Whether answers come from the response cache: then the quantiles of whole requests are not those of the model, and
-    /// there are quantiles of the cache's own.
+    /// Responses come from the response cache. Quantiles of whole requests are then not those of the model, and the cache has
+    /// quantiles of its own.
     pub has_cache: bool,
-    /// Bounds in place of the usual ones, by the name of the histogram's family.
+    /// Bounds that replace the usual ones, by the name of the histogram's family.
     pub bounds: BTreeMap<String, Bounds>,
 }
 
 impl DistributionSettings {
-    /// Whether a histogram of this name can have bounds of its own.
+    /// Returns whether a histogram of this name can have bounds of its own.
     pub fn is_histogram(family: &str) -> bool {
         let mut all =
             PHASE_HISTOGRAMS.iter().chain([&BATCH_SIZE_HISTOGRAM, &FIRST_RESPONSE_HISTOGRAM]);
@@ -54,28 +53,28 @@ impl DistributionSettings {
 
     fn histogram(&self, family: &Family, usual: &[f64]) -> Histogram {
         let own = self.bounds.get(family.name).cloned();
-        // The usual ones ascend.
+        // The usual bounds ascend.
         Histogram::new(own.or_else(|| Bounds::new(usual).ok()).unwrap_or_else(Bounds::none))
     }
 }
 
-/// What is recorded beside the counters of a model version, under the same lock: sums and counts fit each other.
+/// The distributions of a model version. The lock of its counters guards them too, so that sums and counts agree.
 #[derive(Clone, Debug)]
 pub(crate) struct Distributions {
     histograms: Option<Histograms>,
     first_response: Option<Histogram>,
     window: Option<Window<PHASES>>,
-    /// Of hits, and of misses.
+    /// Durations of cache hits, and of misses.
     cache: Option<[Window<1>; 2]>,
     quantiles: Arc<[f64]>,
-    /// Of whole requests, while somebody watches.
+    /// Durations of whole requests, while a caller watches them.
     watched: Option<Window<1>>,
 }
 
-/// Histograms of a model version.
+/// The histograms of a model version.
 #[derive(Clone, Debug)]
 pub struct Histograms {
-    /// In the order of the phases, in seconds.
+    /// Durations in seconds, in the order of the phases.
     pub phases: [Histogram; PHASES],
     /// Items per execution.
     pub batch_size: Histogram,
@@ -84,20 +83,20 @@ pub struct Histograms {
 /// All distributions of a model version at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct DistributionsSnapshot {
-    /// Unless they are off.
+    /// The histograms; `None` when they are off.
     pub histograms: Option<Histograms>,
-    /// Of a decoupled model, in milliseconds, unless it is off.
+    /// The time to the first response of a decoupled model, in milliseconds; `None` when it is off.
     pub first_response: Option<Histogram>,
-    /// In the order of the phases, unless they are off.
+    /// The summaries in the order of the phases; `None` when they are off.
     pub summaries: Option<[Summary; PHASES]>,
-    /// Of hits and of misses in the response cache, unless they are off or the model does not use it.
+    /// The summaries of cache hits and of misses; `None` when they are off or the model does not use the response cache.
     pub of_cache: Option<[Summary; 2]>,
-    /// Those of the summaries.
+    /// The quantiles of the summaries.
     pub quantiles: Arc<[f64]>,
 }
 
 impl Distributions {
-    /// `None` where nothing is to be recorded.
+    /// Returns `None` when there is nothing to record.
     pub fn new(settings: &DistributionSettings, now: Instant) -> Option<Box<Self>> {
         let DistributionSettings { has_histograms, ref quantiles, .. } = *settings;
         let histograms = has_histograms.then(|| Histograms {
@@ -116,7 +115,7 @@ impl Distributions {
         })
     }
 
-    /// Records nothing yet.
+    /// Makes a value that records nothing yet.
     pub fn nothing() -> Box<Self> {
         Box::new(Self {
             histograms: None,
@@ -128,18 +127,18 @@ impl Distributions {
         })
     }
 
-    /// Begins to record what somebody watches, unless that is done already.
+    /// Starts to record whole requests, unless it does so already.
     pub fn watch(&mut self, now: Instant) {
         self.watched.get_or_insert_with(|| Window::new(now));
     }
 
-    /// Nobody watches any more; whether there is nothing else to record.
+    /// Stops recording whole requests. Returns whether there is nothing else to record.
     pub fn unwatch(&mut self) -> bool {
         self.watched = None;
         self.histograms.is_none() && self.window.is_none()
     }
 
-    /// Of whole requests in the last minute; `None` where there were none, or nobody watches.
+    /// Returns the durations of whole requests in the last minute; `None` when there were none or no caller watches.
     pub fn recent(&mut self, now: Instant) -> Option<RecentDurations> {
         self.watched.as_mut()?.recent(now)
     }
@@ -169,7 +168,7 @@ impl Distributions {
         }
     }
 
-    /// Nothing was computed for the request.
+    /// Records a request that needed no computation.
     pub fn cache_hit(&mut self, now: Instant, hit: &CacheHitRecord) {
         let CacheHitRecord { total, queue, look_up } = *hit;
         if let Some(histograms) = &mut self.histograms {
@@ -194,7 +193,7 @@ impl Distributions {
         }
     }
 
-    /// In whole milliseconds, as Triton counts them.
+    /// Records the duration in whole milliseconds, as Triton counts it.
     pub fn responded_first(&mut self, after: Duration) {
         if let Some(histogram) = &mut self.first_response {
             histogram.observe(after.as_millis() as f64);

@@ -1,13 +1,13 @@
 //! Quantiles of durations in microseconds, from counts by size.
 
-/// Sizes from one power of two to the next are told apart in so many steps.
+/// Number of bits of the steps between two powers of two.
 const STEP_BITS: u32 = 5;
-/// Longer durations, over an hour, count as this.
+/// Longer durations, over an hour, count as this one.
 const LONGEST: u64 = u32::MAX as u64;
 const SIZES: usize = position(LONGEST) + 1;
 
-/// How often which duration was observed. Durations below 64 us are kept as they are, longer ones to the next of 32 steps
-/// between two powers of two: a quantile is at most 1/64 of its value away from the exact one.
+/// Counts of observed durations. Durations below 64 us are kept exactly, longer ones to the next of 32 steps between two powers
+/// of two. A quantile is at most 1/64 of its value away from the exact one.
 ///
 /// It takes no memory until something is observed.
 #[derive(Clone, Debug, Default)]
@@ -28,15 +28,15 @@ impl SizeCounts {
     }
 }
 
-/// The value below which `quantile` of all observations in `counts` are, for each of `quantiles`; `None` where there
-/// are none.
+/// Returns, for each of `quantiles`, the value below which that share of all observations in `counts` lies. `None` when there are
+/// no observations.
 pub(super) fn quantiles(counts: &[SizeCounts], quantiles: &[f64]) -> Vec<Option<u64>> {
     let sums = sums(counts);
     let total: u64 = sums.iter().sum();
     quantiles.iter().map(|&quantile| value_at(&sums, rank(quantile, total))).collect()
 }
 
-/// How many observations there are in `counts`, and their mean, which is as exact as a quantile; 0 where there are none.
+/// Returns the number of observations in `counts`, and their mean, as exact as a quantile; 0 when there are none.
 pub(super) fn count_and_mean(counts: &[SizeCounts]) -> (u64, f64) {
     let sums = sums(counts);
     let total: u64 = sums.iter().sum();
@@ -55,9 +55,9 @@ fn sums(counts: &[SizeCounts]) -> [u64; SIZES] {
     sums
 }
 
-/// Which of `total` observations in ascending order, counted from 1; 0 where there are none.
+/// Returns the rank of a quantile among `total` observations in ascending order, from 1; 0 when there are none.
 fn rank(quantile: f64, total: u64) -> u64 {
-    // A number that is negative or none becomes 0.
+    // A negative number and a NaN become 0.
     let rank = (quantile * total as f64).ceil() as u64;
     rank.clamp(total.min(1), total)
 }
@@ -78,7 +78,7 @@ const fn position(micros: u64) -> usize {
     ((shift as usize) << STEP_BITS) + (micros >> shift) as usize
 }
 
-/// The value in the middle of those that share a position.
+/// Returns the middle of the values that share a position.
 fn middle(position: usize) -> u64 {
     let steps = 1 << STEP_BITS;
     if position < 2 * steps {

@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::quantiles::{SizeCounts, count_and_mean, quantiles};
 
-/// What a quantile looks back on, at most; and at least four fifths of it. The Prometheus library of Triton has the same.
+/// The longest time that a quantile covers; it covers at least four fifths of it. Triton's Prometheus library has the same.
 const LENGTH: Duration = Duration::from_secs(60);
 const PARTS: usize = 5;
 
-/// Several series of durations, each with the quantiles of the last minute, and count and sum since the start.
+/// Several series of durations. Each has the quantiles of the last minute, and count and sum since the start.
 ///
-/// The minute has five parts: a duration is counted in the newest, and the oldest is forgotten as a whole.
+/// The minute has five parts. A duration is counted in the newest part, and the oldest part is dropped as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct Window<const N: usize> {
     series: [Series; N],
     newest: usize,
-    /// When the next part begins.
+    /// The start of the next part.
     next_at: Instant,
 }
 
@@ -33,14 +33,14 @@ pub struct Summary {
     pub count: u64,
     /// Their sum, in microseconds.
     pub micros: u64,
-    /// Of those in the window, one per quantile that is asked for; `None` where there are none.
+    /// The quantiles of the window, one per quantile that is asked for; `None` when the window is empty.
     pub quantiles: Vec<Option<u64>>,
 }
 
-/// What lies in the window of a series, in microseconds.
+/// The durations in the window of a series, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecentDurations {
-    /// How many there are; more than 0.
+    /// The number of durations; more than 0.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
@@ -53,7 +53,7 @@ pub struct RecentDurations {
 }
 
 impl Window<1> {
-    /// Of the one series; `None` where its window is empty.
+    /// Returns the durations of the one series; `None` when its window is empty.
     pub fn recent(&mut self, now: Instant) -> Option<RecentDurations> {
         self.advance(now);
         let [Series { parts, .. }] = &self.series;
@@ -70,12 +70,12 @@ impl<const N: usize> Window<N> {
         Self { series, newest: 0, next_at: now + LENGTH / PARTS as u32 }
     }
 
-    /// A duration for each series.
+    /// Records a duration for each series.
     pub fn observe(&mut self, now: Instant, seen: [Duration; N]) {
         self.observe_some(now, seen.map(Some));
     }
 
-    /// A duration for some of the series.
+    /// Records a duration for some of the series.
     pub fn observe_some(&mut self, now: Instant, seen: [Option<Duration>; N]) {
         self.advance(now);
         for (series, duration) in self.series.iter_mut().zip(seen) {
@@ -98,7 +98,7 @@ impl<const N: usize> Window<N> {
         })
     }
 
-    /// Begins the parts that are due. After a long rest all are as good as new.
+    /// Starts the parts that are due. After a long pause all parts are empty.
     fn advance(&mut self, now: Instant) {
         for _ in 0..PARTS {
             if now < self.next_at {

@@ -1,6 +1,6 @@
-//! What the metrics page, its reference and its checks know of a family.
+//! A metric family as the metrics page, its reference and its checks use it.
 
-/// What the samples of a family are.
+/// The kind of the samples of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows, from the start of the server or of the model.
@@ -14,7 +14,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As the text format names it.
+    /// Returns the name in the text format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -28,20 +28,20 @@ impl Kind {
 /// A family of metrics: samples with one name and one meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// E.g. `nv_inference_count`.
+    /// The name, e.g. `nv_inference_count`.
     pub name: &'static str,
-    /// What its samples are.
+    /// The kind of its samples.
     pub kind: Kind,
-    /// The line that says what it means. Triton's text where Triton has the family.
+    /// The help line. It is Triton's text when Triton has the family.
     pub help: &'static str,
-    /// Names of labels; those of a model may have more, see the reference.
+    /// Names of labels; a family of models may have more, see the reference.
     pub labels: &'static [&'static str],
-    /// What turns it on or off, for the reference; empty: it is always there.
+    /// The option that shows or hides it, for the reference; empty when it is always shown.
     pub shown: &'static str,
 }
 
 impl Family {
-    /// Whether samples of the family have this name.
+    /// Returns whether samples of the family have this name.
     pub(crate) fn has_sample(&self, name: &str) -> bool {
         let Some(suffix) = name.strip_prefix(self.name) else { return false };
         let has_parts = matches!(self.kind, Kind::Histogram | Kind::Summary);

@@ -1,7 +1,7 @@
-//! The table of all families that the server itself has. The page, `docs/metrics.md` and the tests are made from it.
+//! The table of all families of the server itself. The metrics page, `docs/metrics.md` and the tests are made from it.
 //!
-//! Names and help texts of the families with `nv_` are Triton's: dashboards and their tests compare them. Those with
-//! `galatea_` follow the conventions of Prometheus: base units, the unit at the end, `_total` for what only grows.
+//! Names and help texts of the `nv_` families are Triton's: dashboards and their tests compare them. The `galatea_` families
+//! follow the conventions of Prometheus: base units, the unit at the end, `_total` for counters.
 
 mod family;
 
@@ -29,7 +29,7 @@ macro_rules! families {
     )*};
 }
 
-/// Defines a constant for each list of families that differ in what they measure alone.
+/// Defines a constant for each list of families that differ only in what they measure.
 macro_rules! lists {
     ($(#[$doc:meta] $vis:vis $name:ident: $count:literal $make:ident { $($metric:literal $help:literal;)* })*) => {
         $(#[$doc] $vis const $name: [Family; $count] = [$($make($metric, $help)),*];)*
@@ -52,7 +52,7 @@ const fn cache_counter(name: &'static str, help: &'static str) -> Family {
     counter(name, help).per_model().shown(CACHED_MODELS)
 }
 
-/// Triton's are gauges too.
+/// Makes a gauge, as Triton's cache families are.
 const fn cache_gauge(name: &'static str, help: &'static str) -> Family {
     gauge(name, help).shown(LOCAL_CACHE)
 }
@@ -300,7 +300,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { title: "The program", families: PROGRAM },
 ];
 
-/// Every family of the server itself.
+/// Returns every family of the server itself.
 pub(crate) fn all() -> impl Iterator<Item = &'static Family> {
     SECTIONS.iter().flat_map(|section| section.families)
 }

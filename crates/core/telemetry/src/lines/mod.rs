@@ -1,9 +1,8 @@
-//! Lines for a file, a pipe or a terminal, written without waiting for whoever reads them.
+//! Writes lines to a file, a pipe or a terminal without waiting for its reader.
 //!
-//! A pipe that nobody empties makes a writer wait, and the writer of a log line is a thread that answers requests. So a
-//! [`LineWriter`] writes at once only where that cannot take long: to a file, or to a pipe that has room. What finds no
-//! room waits in memory for a thread of its own, up to a bound; what finds no place there either is lost and counted, and
-//! the count is written where the lines are missing.
+//! A full pipe makes its writer wait, and the writer of a log line is a thread that answers requests. So a [`LineWriter`] writes
+//! at once only when that is quick: to a file, or to a pipe with room. Other lines wait in memory, up to a bound, for a thread of
+//! the writer. Lines beyond the bound are lost and counted, and the count is written in their place.
 
 mod target;
 
@@ -20,30 +19,29 @@ use std::{
 use galatea_types::{CondvarExt as _, LockExt as _};
 use rustix::stdio;
 
-use self::target::{Descriptor, Target, Unwritten};
+use self::target::{Descriptor, LogTarget, Unwritten};
 
-/// How long lines are gathered by a writer that gathers them.
+/// Time for which a gathering writer gathers lines.
 const GATHERING: Duration = Duration::from_millis(20);
-/// More lines than this in so short a time are a burst: the first are written at once, the others together when it is over.
+/// More lines than this in so short a time are a burst. The first are written at once, the others together when it is over.
 const BURST: (u32, Duration) = (32, Duration::from_millis(10));
-/// Memory that is kept for the next lines.
+/// Memory kept for the next lines, in bytes.
 const KEPT: usize = 256 << 10;
-/// How long the thread of a writer stays for more.
+/// Time for which the thread of a writer waits for more lines before it ends.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// When lines are written.
+/// The moment at which lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// At once, if that needs no waiting: whoever looks at the log sees what happened last, also after a crash. Of lines
-    /// that come by the thousand all but the first wait some milliseconds: a write for each would cost more than what
-    /// they tell of.
+    /// At once, if no waiting is needed: a reader of the log sees the last events, even after a crash. In a burst all but the
+    /// first lines wait some milliseconds: a write for each would cost more than the events they report.
     Prompt,
     /// Some milliseconds later, many with one write: for lines that come by the thousand.
     Gathered,
 }
 
 impl Pace {
-    /// How long the thread lets lines gather.
+    /// Returns the time for which the thread gathers lines.
     fn gathering(self) -> Duration {
         match self {
             Self::Prompt => BURST.1,
@@ -51,7 +49,7 @@ impl Pace {
         }
     }
 
-    /// Most bytes that wait.
+    /// Returns the most bytes that may wait.
     fn bound(self) -> usize {
         match self {
             Self::Prompt => 1 << 20,
@@ -60,17 +58,17 @@ impl Pace {
     }
 }
 
-/// Makes the text that stands where this many lines are missing, with its line break.
+/// Makes the text that replaces this many missing lines, with its line break.
 pub type LossNotice = fn(u64) -> String;
 
-/// Writes lines to one place, from any thread. Clones write to the same.
+/// Writes lines to one place, from any thread. Clones write to the same place.
 #[derive(Clone)]
 pub struct LineWriter {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// Of a file that this writer has opened.
+    /// The path of a file that this writer has opened.
     path: Option<PathBuf>,
     pace: Pace,
     notice: LossNotice,
@@ -79,23 +77,23 @@ struct Shared {
 }
 
 struct State {
-    target: Arc<Target>,
-    /// Whole lines, or the rest of one and whole ones.
+    target: Arc<LogTarget>,
+    /// Whole lines, possibly after the rest of a line.
     waiting: Vec<u8>,
-    /// Empty memory for `waiting` when the thread takes that.
+    /// Empty memory that replaces `waiting` when the thread takes it.
     spare: Vec<u8>,
-    /// When lines were first counted, and how many came since then.
+    /// The start of the current count of lines.
     counted_since: Option<Instant>,
     counted: u32,
-    /// What waits came in a burst, or of a writer that gathers.
+    /// The waiting lines came in a burst, or the writer gathers.
     is_gathering: bool,
-    /// Lines that found no place, as far as no notice tells of them yet.
+    /// Lost lines that no notice has reported yet.
     unnoticed: u64,
     lost: u64,
-    /// The thread is writing what it took from `waiting`.
+    /// The thread is writing bytes that it took from `waiting`.
     is_writing: bool,
     has_thread: bool,
-    /// Somebody waits until everything is written.
+    /// A caller waits until everything is written.
     is_flushing: bool,
 }
 
@@ -109,7 +107,7 @@ impl State {
         self.waiting.is_empty() && !self.is_writing
     }
 
-    /// Counts a line; whether it is one of too many to write each by itself.
+    /// Counts a line. Returns whether too many lines come to write each by itself.
     fn is_in_burst(&mut self) -> bool {
         let (lines, time) = BURST;
         let now = Instant::now();
@@ -122,27 +120,27 @@ impl State {
 }
 
 impl LineWriter {
-    /// Appends to the file at `path`, which is made if there is none.
+    /// Appends to the file at `path`, and creates it if there is none.
     pub fn open(path: &Path, pace: Pace, notice: LossNotice) -> io::Result<Self> {
         Ok(Self::to(open(path)?, Some(path.to_owned()), pace, notice))
     }
 
-    /// Writes to what is open already, be it a pipe, a terminal or a file.
+    /// Writes to an open pipe, terminal or file.
     pub fn new(open: impl Into<OwnedFd>, pace: Pace, notice: LossNotice) -> Self {
-        Self::to(Target::new(Descriptor::Owned(open.into())), None, pace, notice)
+        Self::to(LogTarget::new(Descriptor::Owned(open.into())), None, pace, notice)
     }
 
     /// Writes to the standard output of this program.
     pub fn stdout(pace: Pace, notice: LossNotice) -> Self {
-        Self::to(Target::new(Descriptor::Standard(stdio::stdout())), None, pace, notice)
+        Self::to(LogTarget::new(Descriptor::Standard(stdio::stdout())), None, pace, notice)
     }
 
     /// Writes to the standard error of this program.
     pub fn stderr(pace: Pace, notice: LossNotice) -> Self {
-        Self::to(Target::new(Descriptor::Standard(stdio::stderr())), None, pace, notice)
+        Self::to(LogTarget::new(Descriptor::Standard(stdio::stderr())), None, pace, notice)
     }
 
-    fn to(target: Target, path: Option<PathBuf>, pace: Pace, notice: LossNotice) -> Self {
+    fn to(target: LogTarget, path: Option<PathBuf>, pace: Pace, notice: LossNotice) -> Self {
         let state = Mutex::new(State {
             target: Arc::new(target),
             waiting: Vec::new(),
@@ -159,8 +157,8 @@ impl LineWriter {
         Self { shared: Arc::new(Shared { path, pace, notice, state, changed: Condvar::new() }) }
     }
 
-    /// Opens the file at its path again, because the one that is open was moved away. What this writer was given open
-    /// stays as it is, and so does everything if this fails.
+    /// Opens the file at its path again, because the open one was moved away. A descriptor that was given to this writer stays in
+    /// use. If this fails, nothing changes.
     pub fn reopen(&self) -> io::Result<()> {
         if let Some(path) = &self.shared.path {
             let target = Arc::new(open(path)?);
@@ -169,28 +167,28 @@ impl LineWriter {
         Ok(())
     }
 
-    /// How many lines found no place so far.
+    /// Returns the number of lines lost so far.
     pub fn lost(&self) -> u64 {
         self.shared.state.lock_unpoisoned().lost
     }
 
-    /// Whether both lead to the same place, as stdout and stderr do on a terminal.
+    /// Returns whether both write to the same place, as stdout and stderr do on a terminal.
     pub fn is_same_place(&self, other: &Self) -> bool {
         let target = |writer: &Self| writer.shared.state.lock_unpoisoned().target.clone();
         target(self).is_same_place(&target(other))
     }
 
-    /// Whether a person reads it.
+    /// Returns whether the destination is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.shared.state.lock_unpoisoned().target.is_terminal()
     }
 
-    /// Writes a line, its line break included; several at once stay together. Never waits for a reader.
+    /// Writes a line with its line break; several lines at once stay together. Never waits for a reader.
     pub fn write(&self, line: &[u8]) {
         let shared = &self.shared;
         let mut state = shared.state.lock_unpoisoned();
         let is_gathering = shared.pace == Pace::Gathered || state.is_in_burst();
-        // What was lost is told behind the next lines that find room, by the thread.
+        // The thread reports lost lines behind the next lines that find room.
         let at_once = !is_gathering && state.is_idle() && state.unnoticed == 0;
         let (rest, unwritten) = match at_once {
             true => state.target.write_now(line),
@@ -222,7 +220,7 @@ impl LineWriter {
         state.is_flushing = false;
     }
 
-    /// The thread is started when there is something to do for it, and ends when there has been nothing for a while.
+    /// Starts the thread when there is work for it. The thread ends when there has been none for a while.
     fn wake(&self, state: &mut State) {
         if state.has_thread {
             return self.shared.changed.notify_all();
@@ -255,8 +253,8 @@ impl Shared {
         }
     }
 
-    /// What waits, where it is written to, and how many lines behind it were lost. `None`: nothing came for a while.
-    fn take(&self) -> Option<(Arc<Target>, Vec<u8>, u64)> {
+    /// Returns the waiting lines, their destination, and the number of lines lost behind them. `None` when none came for a while.
+    fn take(&self) -> Option<(Arc<LogTarget>, Vec<u8>, u64)> {
         let state = self.state.lock_unpoisoned();
         let mut state = self.wait_while(state, IDLE, |state| state.waiting.is_empty());
         if state.waiting.is_empty() {
@@ -285,9 +283,9 @@ impl Shared {
     }
 }
 
-fn open(path: &Path) -> io::Result<Target> {
+fn open(path: &Path) -> io::Result<LogTarget> {
     let file = OpenOptions::new().create(true).append(true).open(path)?;
-    Ok(Target::new(Descriptor::Owned(file.into())))
+    Ok(LogTarget::new(Descriptor::Owned(file.into())))
 }
 
 #[cfg(test)]

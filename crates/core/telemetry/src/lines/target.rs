@@ -1,4 +1,4 @@
-//! What lines are written to, and how without waiting.
+//! The destination of lines, and writing to it without waiting.
 
 use std::{
     io::IsTerminal,
@@ -16,24 +16,24 @@ use rustix::{
 const PIPE_BUF: usize = 4096;
 
 /// An open file, pipe or terminal.
-pub(super) struct Target {
+pub(super) struct LogTarget {
     descriptor: Descriptor,
     kind: Kind,
-    /// Asked once: it takes a system call, and every line wants to know.
+    /// Cached, because asking takes a system call and every line needs the answer.
     is_terminal: bool,
     /// The last line was written in part only.
     has_broken_line: AtomicBool,
 }
 
-/// What was given to be written, as far as it could not be.
+/// The part of a write that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub(super) struct Unwritten {
-    /// Lines of which some or all bytes are missing.
+    /// Lines with some or all bytes missing.
     pub lines: u64,
 }
 
-/// One that is closed with the target, or one that the program always has.
+/// A descriptor that is closed with the target, or one that the program always has.
 pub(super) enum Descriptor {
     Owned(OwnedFd),
     Standard(BorrowedFd<'static>),
@@ -50,15 +50,15 @@ impl AsFd for Descriptor {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Takes everything.
+    /// A file takes everything.
     File,
-    /// Says whether it has room.
+    /// A pipe reports whether it has room.
     Pipe,
-    /// May make a writer wait although it has room: a person may have stopped it.
+    /// Others may make a writer wait although they have room: a person may have stopped a terminal.
     Other,
 }
 
-impl Target {
+impl LogTarget {
     pub fn new(descriptor: Descriptor) -> Self {
         let kind = match fstat(&descriptor).map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             Ok(FileType::RegularFile) => Kind::File,
@@ -79,7 +79,7 @@ impl Target {
         self.is_terminal
     }
 
-    /// Writes as much as needs no waiting; the rest, and what could not be written.
+    /// Writes as much as needs no waiting. Returns the rest, and the part that failed.
     pub fn write_now<'a>(&self, mut bytes: &'a [u8]) -> (&'a [u8], Unwritten) {
         match self.kind {
             Kind::File => (&[], self.write_all(bytes)),
@@ -96,7 +96,7 @@ impl Target {
         }
     }
 
-    /// Writes everything, however long it takes; what could not be written is lost.
+    /// Writes everything, however long it takes. Returns the part that failed.
     pub fn write_all(&self, bytes: &[u8]) -> Unwritten {
         if bytes.is_empty() {
             return Unwritten::default();
@@ -130,19 +130,19 @@ impl Target {
         Unwritten::default()
     }
 
-    /// Whether a reader that is gone, or one that has emptied enough, lets a write return at once.
+    /// Returns whether a write returns at once, because there is room or the reader is gone.
     fn has_room(&self, limit: Option<&Timespec>) -> bool {
         poll(&mut [PollFd::new(&self.descriptor, PollFlags::OUT)], limit)
             .is_ok_and(|ready| ready > 0)
     }
 
-    /// Writes `most` bytes at most; the rest.
+    /// Writes at most `most` bytes. Returns the rest.
     fn write_some<'a>(&self, bytes: &'a [u8], most: usize) -> Result<&'a [u8], Errno> {
         let piece = bytes.get(..most).unwrap_or(bytes);
         match rustix::io::write(&self.descriptor, piece) {
             Ok(written) => Ok(bytes.get(written..).unwrap_or_default()),
             Err(Errno::INTR) => Ok(bytes),
-            // Another program has made it non-blocking for all.
+            // Another program has made the descriptor non-blocking for all its users.
             Err(Errno::AGAIN) => {
                 self.has_room(None);
                 Ok(bytes)
@@ -152,7 +152,7 @@ impl Target {
     }
 }
 
-/// Lines that these bytes are, or are the rest of.
+/// Returns the number of lines in these bytes; the rest of a line counts as one.
 fn lines(bytes: &[u8]) -> u64 {
     let ends = bytes.iter().filter(|&&byte| byte == b'\n').count();
     let has_open_end = bytes.last().is_some_and(|&byte| byte != b'\n');

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use super::lost_lines;
 use crate::lines::{LineWriter, Pace};
 
-/// What is written to stdout, after what was written there before.
+/// Returns the writer of stdout. It keeps the order of all its lines.
 pub fn stdout() -> &'static LineWriter {
     &console().out
 }
 
-/// What is written to stderr. Where both lead to the same place, as on a terminal, it is the writer of stdout: lines come
-/// in the order in which they were written.
+/// Returns the writer of stderr. When both lead to the same place, as on a terminal, it is the writer of stdout, so that lines
+/// keep their order.
 pub fn stderr() -> &'static LineWriter {
     &console().err
 }

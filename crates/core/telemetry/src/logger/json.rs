@@ -1,4 +1,4 @@
-//! A line of the log as a JSON object: `time`, `level`, what is known of `model`, `version`, `request_id` and others, `text`,
+//! A line of the log as a JSON object: `time`, `level`, the known ones of `model`, `version`, `request_id` and others, `text`,
 //! `file`, `line`, `pid`.
 
 use log::{
@@ -45,7 +45,7 @@ fn name(level: Level) -> &'static str {
     }
 }
 
-/// Members of the object, each after a comma.
+/// Writes members of the object, each after a comma.
 struct Fields<'o>(&'o mut String);
 
 impl<'kvs> VisitSource<'kvs> for Fields<'_> {

@@ -14,32 +14,32 @@ use super::{
     time,
 };
 
-/// One line of the log, ready to be put into its final form.
+/// A line of the log, before it gets its final form.
 pub(super) struct Line<'a> {
     pub level: Level,
     pub since_epoch: Duration,
     pub process: u32,
-    /// Without folders: builds in different places write the same lines. Empty where there is none.
+    /// The file name without folders, so that builds in different places write the same lines. Empty when there is none.
     pub file: &'a str,
     pub line: u32,
     pub message: &'a str,
-    /// Whether the message is shown as it is: this program made it safe.
+    /// The message is shown unescaped: this program made it safe.
     pub is_table: bool,
-    /// What a terminal shows in place of the message.
+    /// The text that a terminal shows in place of the message.
     pub shown: Option<String>,
 }
 
-/// Who reads a line.
+/// The reader of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// Of a file or a pipe: one line is one message.
+    /// A program that reads a file or a pipe: a message is one line.
     Program,
-    /// At a terminal: several lines are shown as they are.
+    /// A person at a terminal: messages of several lines are shown as they are.
     Person,
 }
 
 impl<'a> Line<'a> {
-    /// `message` is the text of the record.
+    /// Makes the line of a record. `message` is the text of the record.
     pub fn of(record: &Record<'a>, message: &'a str) -> Self {
         let path = record.file().unwrap_or_default();
         let shown = record.key_values().get(kv::Key::from_str(SHOWN));
@@ -52,10 +52,10 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// One that comes from no place in the sources.
+    /// Makes a line without a place in the sources.
     pub fn now(level: Level, message: &'a str) -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // A system call, and it never changes.
+        // Cached: it needs a system call, and the value never changes.
         static PROCESS: OnceLock<u32> = OnceLock::new();
         let process = *PROCESS.get_or_init(process::id);
         let (is_table, shown) = (false, None);
@@ -64,8 +64,8 @@ impl<'a> Line<'a> {
 
     /// Appends the line with its line break.
     ///
-    /// For a person at a terminal a message of several lines is shown whole, the lines after its first indented, so
-    /// that none can pass for a line of the log; a program that reads the log gets one line.
+    /// A person at a terminal sees all lines of a message. The lines after the first are indented, so that none can pass for a
+    /// line of the log. A program that reads the log gets one line.
     pub fn write(&self, out: &mut String, settings: &LogSettings, reader: Reader) {
         let is_painted = reader == Reader::Person && settings.has_colours;
         let colour = is_painted.then(|| colour(self.level)).flatten();
@@ -111,7 +111,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// In decimal digits.
+/// Appends the number in decimal digits.
 pub(crate) fn write_number(out: &mut String, number: impl itoa::Integer) {
     out.push_str(itoa::Buffer::new().format(number));
 }
@@ -124,7 +124,7 @@ fn severity(level: Level) -> char {
     }
 }
 
-/// What makes a terminal show the head of a line in a colour: red for errors, yellow for warnings.
+/// Returns the code that starts a colour for the head of a line: red for errors, yellow for warnings.
 fn colour(level: Level) -> Option<&'static str> {
     match level {
         Level::Error => Some("\u{1b}[1;31m"),

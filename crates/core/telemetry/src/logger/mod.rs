@@ -1,16 +1,16 @@
 //! The log as Triton writes it, behind the `log` facade.
 //!
-//! A line is `I1121 11:45:34.163989 9939 engine.rs:174] "text"`: severity, month and day, UTC time with
-//! microseconds, process, file and line. The text is quoted and escaped as a JSON string, so that a value
-//! with a line break in it cannot forge a line of its own. A message with the target [`TABLE`] stays as it is. On a terminal a message of several lines is shown whole, below its first line.
+//! A line is `I1121 11:45:34.163989 9939 engine.rs:174] "text"`: severity, month and day, UTC time with microseconds, process,
+//! file and line. The text is quoted and escaped as a JSON string, so that a line break in a value cannot forge a line. A message
+//! with the target [`TABLE`] is not escaped. A terminal shows a message of several lines whole.
 //!
 //! `log::debug!` is verbose level 1, `log::trace!` level 2, and level 3 with the target [`VERBOSE_3`]; all appear with
 //! severity `I`.
 //!
-//! Key-values of a record (`log::error!(model = name, version = 1, request_id = id; "...")`) are members of the object
-//! that [`LogFormat::Json`] makes of a line. The other formats do not show them: the text says it all by itself.
+//! Key-values of a record (`log::error!(model = name, version = 1, request_id = id; "...")`) are members of the object that
+//! [`LogFormat::Json`] makes of a line. Other formats leave them out, so the text must be complete without them.
 //!
-//! Whoever logs never waits for the reader of the log: see [`crate::lines`].
+//! Logging never waits for the reader of the log: see [`crate::lines`].
 
 mod console;
 mod json;
@@ -39,15 +39,15 @@ use self::{
     sink::{Sink, console},
 };
 
-/// The key of what a terminal shows in place of the message: several lines, which may have colours in them.
+/// The key of the text that a terminal shows in place of the message: several lines, possibly with colours.
 pub const SHOWN: &str = "shown";
 
-/// Target of messages that are tables: they stay as they are. Whoever makes one makes what is in it safe to show.
+/// Target of messages that are tables: they are not escaped. The code that makes a table must make its content safe to show.
 pub const TABLE: &str = "galatea::table";
 
-/// Makes these settings the ones in force, at start or while running.
+/// Puts these settings in force, at start or while the server runs.
 ///
-/// Fails when the log file cannot be opened; what was in force before stays then.
+/// Fails when the log file cannot be opened; the earlier settings then stay in force.
 pub fn configure(settings: LogSettings) -> io::Result<()> {
     let sink = Sink::open(settings.file.as_deref())?;
     let filter = settings.filter();
@@ -59,8 +59,8 @@ pub fn configure(settings: LogSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the settings in force, of which the file stays what it is. A change is told in the log first, at the level that
-/// was shown until then: whoever reads the log sees why it goes silent.
+/// Changes the settings in force, except the file. It first logs the change at the old level, so that a reader of the log sees
+/// why the log becomes silent.
 pub fn change(change: &LogChange) {
     let current = settings();
     let new = change.applied_to(&current);
@@ -70,32 +70,31 @@ pub fn change(change: &LogChange) {
     log::info!("log settings are changed by a client: {}", new.differences(&current));
     let logger = LOGGER.get_or_init(Logger::default);
     let mut state = logger.state.write_unpoisoned();
-    // Of two clients at once each changes what it named.
+    // When two clients change settings at once, each changes only what it named.
     state.settings = change.applied_to(&state.settings);
     log::set_max_level(state.settings.filter());
     drop(state);
     observers::tell();
 }
 
-/// Opens the log's file again, which may have been moved away. What cannot be opened stays what it was.
+/// Opens the log's file again after it was moved away. If that fails, the open file stays in use.
 pub fn reopen() -> io::Result<()> {
     LOGGER.get_or_init(Logger::default).state().sink.reopen()
 }
 
-/// Lines that were lost since the start because they could not be written, or not fast enough; those of a log file since it
-/// was named.
+/// Returns the number of lines lost since the start because writing failed or was too slow. Lines of a log file count from the
+/// time it was set.
 pub fn lost() -> u64 {
     let in_file = LOGGER.get_or_init(Logger::default).state().sink.lost_in_file();
     in_file + stdout().lost() + stderr().lost()
 }
 
-/// The format in force.
+/// Returns the format in force.
 pub fn format() -> LogFormat {
     LOGGER.get_or_init(Logger::default).state().settings.format
 }
 
-/// Prints a line of its own, whatever is logged: one that people or scripts wait for in this form. Where the log is JSON
-/// this is a line of it.
+/// Prints a line that does not depend on the log level: people or scripts wait for this text. In a JSON log it is a JSON line.
 pub fn print(level: Level, text: &str) {
     match format() {
         LogFormat::Json => print_json(level, text, &None::<(&str, &str)>),
@@ -103,27 +102,26 @@ pub fn print(level: Level, text: &str) {
     }
 }
 
-/// Prints what a model has printed: byte for byte, or, where the log is JSON, as one line of it that names the model and
-/// its version.
-pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: Printed<'_>) {
+/// Prints output of a model unchanged, or, in a JSON log, as a JSON line that names the model and its version.
+pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: ModelOutput<'_>) {
     match (format(), printed) {
-        (LogFormat::Json, Printed::Line(text)) => {
+        (LogFormat::Json, ModelOutput::Line(text)) => {
             let fields = [("model", kv::Value::from(model)), ("version", version.into())];
             print_json(level, text, &&fields[..]);
         }
-        (LogFormat::Default | LogFormat::Iso8601, Printed::Bytes(bytes)) => {
+        (LogFormat::Default | LogFormat::Iso8601, ModelOutput::Bytes(bytes)) => {
             console(level).write(bytes);
         }
         _ => {}
     }
 }
 
-/// What came out of a model: everything comes in both forms, and each format takes its own.
+/// Output of a model. It comes in both forms, and each log format uses one of them.
 #[derive(Clone, Copy, Debug)]
-pub enum Printed<'a> {
-    /// As they came.
+pub enum ModelOutput<'a> {
+    /// The bytes as they came.
     Bytes(&'a [u8]),
-    /// One line of them, without its line break.
+    /// A line of them, without its line break.
     Line(&'a str),
 }
 
@@ -133,7 +131,7 @@ fn print_json(level: Level, text: &str, fields: &dyn log::kv::Source) {
     console(level).write(out.as_bytes());
 }
 
-/// In the form that is set; the fields are of interest where that is JSON, and who reads where it is not.
+/// Writes a line in the format that is set. JSON uses `fields`; the other formats use `reader`.
 fn write_line(
     out: &mut String,
     line: &Line<'_>,
@@ -147,7 +145,7 @@ fn write_line(
     }
 }
 
-/// What stands in the log in place of lines that were lost.
+/// Returns the line that replaces lost lines.
 fn lost_lines(count: u64) -> String {
     let text = format!(
         "{count} lines are missing here: they found no room, or whoever reads this log was too slow"
@@ -158,16 +156,16 @@ fn lost_lines(count: u64) -> String {
     out
 }
 
-/// The settings in force.
+/// Returns the settings in force.
 pub fn settings() -> LogSettings {
     LOGGER.get_or_init(Logger::default).state().settings.clone()
 }
 
-/// Memory that a thread keeps for the texts of its lines.
+/// Memory that a thread keeps for the texts of its lines, in bytes.
 const KEPT: usize = 16 << 10;
 
 thread_local! {
-    /// Empty, for the message of a line and the line.
+    /// Empty strings for the message of a line and for the line.
     static MEMORY: Cell<(String, String)> = const { Cell::new((String::new(), String::new())) };
 }
 
@@ -206,9 +204,9 @@ impl Log for Logger {
         }
         let writer = state.sink.writer(record.level());
         let reader = if writer.is_terminal() { Reader::Person } else { Reader::Program };
-        // What is shown may be logged itself while its text is made: then there is no memory to use again.
+        // Formatting a value may log itself: then there is no memory to reuse.
         let (mut message, mut out) = MEMORY.try_with(Cell::take).unwrap_or_default();
-        // Writing to a String cannot fail; what cannot be shown stays out.
+        // Writing to a String cannot fail; a value that fails to format is left out.
         let _ = message.write_fmt(*record.args());
         let line = Line::of(record, &message);
         write_line(&mut out, &line, settings, reader, record.key_values());
@@ -225,7 +223,7 @@ impl Log for Logger {
     }
 }
 
-/// Of libraries only warnings and errors are logged.
+/// Returns whether the record is logged. Libraries log warnings and errors only.
 fn is_of_interest(metadata: &Metadata<'_>) -> bool {
     metadata.level() <= Level::Warn || metadata.target().starts_with("galatea")
 }

@@ -1,18 +1,18 @@
-//! Who wants to know that the log settings were changed.
+//! Observers of changes to the log settings.
 
 use std::sync::{Arc, Mutex, Weak};
 
 use galatea_types::LockExt as _;
 
-/// Has a copy of the log settings somewhere else, as a model in a process of its own has.
+/// Keeps a copy of the log settings elsewhere, for example in the process of a model.
 pub trait LogObserver: Send + Sync {
-    /// The settings are others than before.
+    /// Called when the settings have changed.
     fn log_changed(&self);
 }
 
 static OBSERVERS: Mutex<Vec<Weak<dyn LogObserver>>> = Mutex::new(Vec::new());
 
-/// From now on `observer` is told of changes, for as long as it is there.
+/// Registers `observer` for changes, as long as it lives.
 pub fn observe(observer: Weak<dyn LogObserver>) {
     let mut observers = OBSERVERS.lock_unpoisoned();
     observers.retain(|observer| observer.strong_count() > 0);

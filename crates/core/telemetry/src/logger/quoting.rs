@@ -1,15 +1,15 @@
-//! Text that cannot pass for anything else.
+//! Quotes text so that it cannot pass for anything else.
 
 use std::fmt::Write;
 
-/// A JSON string; everything above ASCII stays as it is.
+/// Writes a JSON string; everything above ASCII stays as it is.
 pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     write_escaped(out, text);
     out.push('"');
 }
 
-/// What stands in a JSON string, without its quotation marks.
+/// Writes the content of a JSON string, without quotation marks.
 pub(crate) fn write_escaped(out: &mut String, text: &str) {
     let mut rest = text;
     if is_plain(text) {
@@ -36,12 +36,12 @@ fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// Whether there is nothing to escape, as in most texts. Looks at all bytes without stopping, many at a time.
+/// Returns whether there is nothing to escape, as in most texts. It looks at all bytes without stopping, many at a time.
 fn is_plain(text: &str) -> bool {
     !text.bytes().fold(false, |found, byte| found | is_escaped(byte))
 }
 
-/// Line breaks as they are, the lines after the first indented.
+/// Writes text with its line breaks, and indents the lines after the first.
 pub(super) fn write_lines(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
@@ -51,7 +51,7 @@ pub(super) fn write_lines(out: &mut String, text: &str) {
     }
 }
 
-/// A character, control characters in the form they have in JSON: they could move a terminal's cursor.
+/// Writes a character. Control characters are escaped as in JSON: they could move a terminal's cursor.
 fn push_escaped(out: &mut String, c: char) {
     match c {
         '\r' => out.push_str("\\r"),
@@ -66,13 +66,13 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Lines with colours of this program's own in them: indented like those of [`write_lines`], and the colours left out where
-/// they are not wanted.
+/// Writes lines that contain colours of this program. It indents them as [`write_lines`] does, and leaves the colours out unless
+/// `has_colours`.
 pub(super) fn write_painted(out: &mut String, text: &str, has_colours: bool) {
     let mut pieces = text.split('\u{1b}');
     write_lines(out, pieces.next().unwrap_or_default());
     for piece in pieces {
-        // `[`, numbers, `m`: the only command there is in such a text.
+        // `[`, numbers, `m`: the only command in such a text.
         let end = piece.find('m').map_or(0, |at| at + 1);
         let (command, rest) = piece.split_at(end);
         if has_colours {

@@ -1,10 +1,10 @@
-//! What is logged, how, and where to.
+//! The settings of the log.
 
 use std::{borrow::Cow, ffi::OsStr, path::PathBuf};
 
 use log::{Level, LevelFilter, Metadata};
 
-/// Target of trace messages that verbose level 3 shows and 2 does not: the facade has no level for them.
+/// Target of trace messages that verbose level 3 shows and level 2 does not: the `log` facade has no level for them.
 ///
 /// `log::trace!(target: VERBOSE_3, ...)`
 pub const VERBOSE_3: &str = "galatea::verbose_3";
@@ -29,13 +29,13 @@ galatea_types::names! {
 }
 
 impl LogFormat {
-    /// The format of this name.
+    /// Returns the format of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 }
 
-/// What is logged, how, and where to. One field per `--log-*` flag.
+/// The settings of the log. One field per `--log-*` flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// `--log-info`: severity `I`.
@@ -48,11 +48,11 @@ pub struct LogSettings {
     pub verbose_level: u32,
     /// `--log-format`.
     pub format: LogFormat,
-    /// Appended to; without one, info goes to stdout, warnings and errors to stderr.
+    /// The file to append to; without one, info goes to stdout, warnings and errors to stderr.
     pub file: Option<PathBuf>,
     /// Quote the text as a JSON string.
     pub has_escaping: bool,
-    /// Show severities in colours where a person reads.
+    /// Show severities in colours on a terminal.
     pub has_colours: bool,
 }
 
@@ -89,7 +89,7 @@ impl LogSettings {
         }
     }
 
-    /// The most verbose level shown, so that the facade drops the rest without a call.
+    /// Returns the most verbose level shown, so that the facade drops the rest without a call.
     pub(super) fn filter(&self) -> LevelFilter {
         [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error]
             .into_iter()
@@ -97,15 +97,15 @@ impl LogSettings {
             .map_or(LevelFilter::Off, |level| level.to_level_filter())
     }
 
-    /// The file as clients are told it: as the operator wrote it, of an absolute path only the name, for they need not
-    /// know the folders of this machine. Nothing where there is no file.
+    /// Returns the file as clients see it: the path as the operator wrote it. Of an absolute path it is only the name, because
+    /// clients need not know the folders of this machine. Empty when there is no file.
     pub fn file_name(&self) -> Cow<'_, str> {
         let Some(path) = self.file.as_deref() else { return Cow::Borrowed("") };
         let shown = if path.is_relative() { Some(path.as_os_str()) } else { path.file_name() };
         shown.map(OsStr::to_string_lossy).unwrap_or_default()
     }
 
-    /// What a client can change and is not as in `before`, by the names that clients use.
+    /// Lists the settings that a client can change and that differ from `before`, by the names that clients use.
     pub(super) fn differences(&self, before: &Self) -> String {
         let named = |settings: &Self| {
             [
@@ -122,14 +122,14 @@ impl LogSettings {
     }
 }
 
-/// What a client asks to be different while the server runs: what is `None` stays. The file is not among it.
+/// A change of the settings by a client at run time. `None` leaves a setting unchanged; the file cannot be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogChange {
-    /// Whether severity `I` is shown.
+    /// Show severity `I`.
     pub has_info: Option<bool>,
-    /// Whether severity `W` is shown.
+    /// Show severity `W`.
     pub has_warning: Option<bool>,
-    /// Whether severity `E` is shown.
+    /// Show severity `E`.
     pub has_error: Option<bool>,
     /// See [`LogSettings::verbose_level`].
     pub verbose_level: Option<u32>,

@@ -1,4 +1,4 @@
-//! Where the lines of the log go: a file, or stdout and stderr.
+//! The destination of the log: a file, or stdout and stderr.
 
 use std::{io, path::Path, time::Duration};
 
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::lines::{LineWriter, Pace};
 
-/// How long the end of the program waits for a reader of the log.
+/// Longest wait for a reader of the log at the end of the program.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// Where lines go.
+/// The destination of lines.
 #[derive(Default)]
 pub(super) enum Sink {
     /// Info to stdout, warnings and errors to stderr.
@@ -58,7 +58,7 @@ impl Sink {
     }
 }
 
-/// Where lines of a level go without a file.
+/// Returns the destination of a level when there is no file.
 pub(super) fn console(level: Level) -> &'static LineWriter {
     if level <= Level::Warn { stderr() } else { stdout() }
 }

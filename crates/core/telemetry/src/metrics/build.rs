@@ -1,4 +1,4 @@
-//! Which program the figures come from. Triton has no such family.
+//! The version of the program. Triton has no such family.
 
 use galatea_types::product;
 

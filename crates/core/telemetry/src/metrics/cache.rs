@@ -8,7 +8,7 @@ use crate::families::{
     CACHE_LOOKUPS, CACHE_MISSES, CACHE_UTILIZATION,
 };
 
-/// What is counted of a response cache in memory.
+/// Counters of a response cache in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheMetrics {
     /// Bytes it may take.
@@ -21,11 +21,11 @@ pub struct CacheMetrics {
     pub hits: u64,
     /// Look-ups that found none.
     pub misses: u64,
-    /// Responses that made room for others.
+    /// Responses that were evicted to make room for others.
     pub evictions: u64,
-    /// Of all look-ups.
+    /// Total duration of all look-ups.
     pub lookup_time: Duration,
-    /// Of all insertions.
+    /// Total duration of all insertions.
     pub insertion_time: Duration,
 }
 
@@ -35,7 +35,7 @@ impl CacheMetrics {
     }
 }
 
-/// In the order of Triton.
+/// Writes the families in Triton's order.
 pub(super) fn write(text: &mut Text, cache: &CacheMetrics) {
     text.single(&CACHE_UTILIZATION, cache.utilization());
     text.single(&CACHE_ENTRIES, cache.entries);

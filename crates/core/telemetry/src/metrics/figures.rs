@@ -1,37 +1,37 @@
-//! Figures that other parts of the server give when the page is made.
+//! Figures that other parts of the server provide when the page is made.
 
 use std::fmt::{Debug, Formatter, Result};
 
 use super::text::{Labels, Text};
 use crate::families::{FIGURES, Family};
 
-/// Gives the figures of one part of the server. It is asked at every scrape, so it must be quick and must not block.
+/// Provides the figures of a part of the server. Every scrape calls it, so it must be quick and must not block.
 pub type FigureSource = Box<dyn Fn(&mut Figures) + Send + Sync>;
 
-/// What the sources gave. Families are shown in the order of the table, those without a figure not at all.
+/// The figures of all sources. Families come in the order of the table; those without a figure are left out.
 #[derive(Default)]
 pub struct Figures(Vec<Figure>);
 
 struct Figure {
     family: &'static str,
-    /// In braces; empty: none.
+    /// Labels in braces; empty when there are none.
     labels: String,
     value: u64,
 }
 
 impl Figures {
-    /// The value of a family without labels.
+    /// Sets the value of a family without labels.
     pub fn set(&mut self, family: &Family, value: impl TryInto<u64>) {
         self.push(family, String::new(), value);
     }
 
-    /// A value of a family with one label. Its values are the program's own: what a client sends is none.
+    /// Sets a value of a family with one label. Label values are the program's own, never text from a client.
     pub fn set_labelled(&mut self, family: &Family, label: &'static str, value: impl TryInto<u64>) {
         let labels = family.labels.first().map(|name| format!("{{{name}=\"{label}\"}}"));
         self.push(family, labels.unwrap_or_default(), value);
     }
 
-    /// A value of one version of a model; `None`: the model has no version that is known.
+    /// Sets a value of a version of a model; `None` when the version is not known.
     pub fn set_of_model(
         &mut self,
         family: &Family,

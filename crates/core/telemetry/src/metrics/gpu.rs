@@ -8,7 +8,7 @@ use crate::families::{
     GPU_UTILIZATION,
 };
 
-/// A family, and where its value stands: bytes are far below the integers that a float holds exactly.
+/// A family, and the function that reads its value. Byte counts are far below the largest integer that a float holds exactly.
 type Row = (Family, fn(&GpuMetrics) -> Option<f64>);
 
 const GAUGES: &[Row] = &[
@@ -29,7 +29,7 @@ pub(super) fn write_counters(text: &mut Text, gpus: &[GpuMetrics]) {
     write(text, gpus, COUNTERS);
 }
 
-/// Without GPUs these families are not even announced, as on a Triton without them.
+/// Writes the families. Without GPUs they are not even announced, as on a Triton without them.
 fn write(text: &mut Text, gpus: &[GpuMetrics], rows: &[Row]) {
     if gpus.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What the requests and responses in the server take of their memory budget. Triton has no such families.
+//! The use of the memory budget by requests and responses. Triton has no such families.
 
 use galatea_types::MemoryBudget;
 
@@ -15,27 +15,27 @@ pub struct MemoryMetrics {
     pub limit_bytes: usize,
     /// Bytes in use.
     pub used_bytes: usize,
-    /// How often bytes were refused.
+    /// Number of times that bytes were refused.
     pub refused: usize,
-    /// What of it the states of sequences take.
+    /// The share of the states of sequences.
     pub sequences: SequenceMemoryMetrics,
 }
 
 /// The part of the memory budget that states of sequences take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequenceMemoryMetrics {
-    /// Bytes that they may take.
+    /// Bytes that the states may take.
     pub limit_bytes: usize,
-    /// Bytes that they take.
+    /// Bytes that the states take.
     pub used_bytes: usize,
     /// Sequences that were ended because the states of others needed the memory.
     pub gave_way: usize,
-    /// Requests that failed because there was no memory for the state they left.
+    /// Requests that failed because there was no memory for their state.
     pub refused: usize,
 }
 
 impl MemoryMetrics {
-    /// What this budget comes to.
+    /// Reads the state of `budget`.
     pub fn new(budget: &MemoryBudget, sequences: SequenceMemoryMetrics) -> Self {
         let (limit_bytes, used_bytes) = (budget.limit(), budget.used());
         Self { limit_bytes, used_bytes, refused: budget.refused(), sequences }

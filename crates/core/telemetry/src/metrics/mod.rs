@@ -1,8 +1,8 @@
 //! All metric families as Prometheus text.
 //!
 //! Names, help texts and the order of the families are Triton's: dashboards and their tests compare them.
-//! A family is announced even while no model has a value for it. Those that Triton does not have come last. What there
-//! is stands in one table, [`families`].
+//! A family is announced even while no model has a value for it. Families that Triton does not have come last. All families are
+//! in one table, [`families`].
 
 mod build;
 mod cache;
@@ -31,8 +31,8 @@ use crate::families::{
     self, CPU_MEMORY_TOTAL, CPU_MEMORY_USED, CPU_UTILIZATION, POOL_TOTAL, POOL_USED,
 };
 
-/// The whole answer to `/metrics`: the models' families in the order of `models`, then the process's, then those that only
-/// this server has.
+/// Returns the whole answer to `/metrics`: families of the models in the order of `models`, then of the process, then those that
+/// only this server has.
 pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics, figures: &Figures) -> String {
     let mut text = Text::default();
     let models = Models::new(models);
@@ -52,7 +52,7 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics, figures: &F
     text.finish()
 }
 
-/// Whether a sample of one of the server's families can have this name, so that no other family may.
+/// Returns whether a sample of one of the server's families can have this name. No other family may use it.
 pub(crate) fn is_server_family(name: &str) -> bool {
     families::all().any(|family| family.has_sample(name))
 }

@@ -11,10 +11,10 @@ use crate::families::{
 };
 use crate::{DistributionsSnapshot, FailureReason, RefusalReason, StatisticsSnapshot};
 
-/// One loaded model version, as seen at the moment of a scrape.
+/// A loaded model version, as seen at the moment of a scrape.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelMetrics<'a> {
-    /// Label `namespace`, but if it is empty.
+    /// Label `namespace`; left out when empty.
     pub namespace: &'a str,
     /// Label `model`.
     pub name: &'a str,
@@ -26,30 +26,30 @@ pub struct ModelMetrics<'a> {
     pub statistics: &'a StatisticsSnapshot,
     /// Its histograms and summaries.
     pub distributions: &'a DistributionsSnapshot,
-    /// How long its last load took.
+    /// Duration of its last load.
     pub load_duration: Duration,
     /// Requests that wait or are executed.
     pub in_flight: usize,
     /// Its instances; `None` for an ensemble.
     pub instances: Option<InstanceCounts>,
-    /// How long its batches wait, where that is learned.
+    /// The learned batch delay, when the delay is learned.
     pub batch_delay: Option<Duration>,
-    /// How much of what its instances can do is asked of them; `None` for an ensemble.
+    /// The load of its instances, relative to their capacity; `None` for an ensemble.
     pub load: Option<f64>,
-    /// Whether its responses come from the response cache, where they are there.
+    /// The model uses the response cache.
     pub has_cache: bool,
 }
 
 /// The instances of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstanceCounts {
-    /// All of them.
+    /// All instances.
     pub all: usize,
-    /// Those that are not being started again.
+    /// Instances that are not being restarted.
     pub working: usize,
 }
 
-/// The models of a page, each with its labels, which every sample has.
+/// The models of a page, each with the labels that all its samples have.
 pub(super) struct Models<'a>(Vec<(Labels, ModelMetrics<'a>)>);
 
 impl<'a> Models<'a> {
@@ -58,7 +58,7 @@ impl<'a> Models<'a> {
         Self(models.iter().map(|model| (labels(model), *model)).collect())
     }
 
-    /// `has_latencies`: with those of durations.
+    /// Writes the counters; with `has_latencies`, also those of durations.
     pub fn write_counters(&self, text: &mut Text, has_latencies: bool) {
         self.write(text, &SUCCESS, |model| model.statistics.success.count);
         self.write_by_reason(text, &FAILURE, |model| {
@@ -94,7 +94,7 @@ impl<'a> Models<'a> {
         self.write(text, &LOAD_DURATION, |model| model.load_duration.as_secs_f64());
     }
 
-    /// Those that Triton has. A family that no model has is not announced.
+    /// Writes the distributions that Triton has. A family that no model has is not announced.
     pub fn write_distributions(&self, text: &mut Text) {
         self.write_present(text, &FIRST_RESPONSE_HISTOGRAM, |text, family, labels, model| {
             let Some(histogram) = &model.distributions.first_response else { return };
@@ -102,7 +102,7 @@ impl<'a> Models<'a> {
         });
         for (phase, family) in PHASE_SUMMARIES.iter().enumerate() {
             self.write_present(text, family, |text, family, labels, model| {
-                // As Triton: hits and executions together would be the durations of neither.
+                // As in Triton: hits and executions together would be the durations of neither.
                 let is_shown = phase > 0 || !model.has_cache;
                 let summaries = model.distributions.summaries.as_ref().filter(|_| is_shown);
                 let Some(summary) = summaries.and_then(|all| all.get(phase)) else { return };
@@ -118,13 +118,13 @@ impl<'a> Models<'a> {
         }
     }
 
-    /// Those that Triton does not have.
+    /// Writes the families that Triton does not have.
     pub fn write_own(&self, text: &mut Text) {
         for (phase, family) in PHASE_HISTOGRAMS.iter().enumerate() {
             self.write_present(text, family, |text, family, labels, model| {
                 let phases = model.distributions.histograms.as_ref().map(|h| &h.phases);
                 let Some(histogram) = phases.and_then(|all| all.get(phase)) else { return };
-                // Of the same requests, and without the errors of adding fractions up.
+                // The sum of the same requests, without the rounding errors of adding fractions.
                 let ns = model.statistics.phases().get(phase).map_or(0, |counted| counted.ns);
                 text.histogram(family, labels, histogram, Duration::from_nanos(ns).as_secs_f64());
             });
@@ -152,8 +152,8 @@ impl<'a> Models<'a> {
         self.write_load(text);
     }
 
-    /// Of each model, and of the server: that of the model that is worst off, for a server that cannot take more for one of
-    /// its models is full, whatever the others are at.
+    /// Writes the load of each model and of the server. The server's load is that of its most loaded model: a server is full when
+    /// one of its models can take no more.
     fn write_load(&self, text: &mut Text) {
         self.each(text, &MODEL_LOAD, |text, labels, model| {
             if let Some(load) = model.load {
@@ -164,7 +164,7 @@ impl<'a> Models<'a> {
         text.single(&LOAD, loads.fold(0.0, f64::max));
     }
 
-    /// Writes the samples of each model, and the head of the family if there are any.
+    /// Writes the samples of each model, with the head of the family if there are any.
     fn write_present(
         &self,
         text: &mut Text,

@@ -1,11 +1,11 @@
 //! The page as OpenMetrics 1.0, for scrapers that ask for it: the same names and values.
 //!
-//! A counter of that format has samples that end with `_total`. Those that Triton names otherwise keep their names, on which
-//! dashboards rely, and are of the type `unknown`.
+//! A counter of that format has samples that end with `_total`. Triton's counters with other names keep their names, because
+//! dashboards rely on them, and have the type `unknown`.
 
 use std::fmt::Write;
 
-/// The page of [`render`](super::render) and of the families that models define, in the other format.
+/// Converts the page of [`render`](super::render) and the families of models to the other format.
 pub fn to_open_metrics(page: &str) -> String {
     let mut out = String::with_capacity(page.len() + page.len() / 8);
     let mut lines = page.lines().peekable();
@@ -31,12 +31,12 @@ pub fn to_open_metrics(page: &str) -> String {
     out
 }
 
-/// The type of a family, of the line behind its help text.
+/// Returns the type of a family, from the line behind its help text.
 fn kind_of<'l>(line: &'l str, family: &str) -> Option<&'l str> {
     line.strip_prefix("# TYPE ")?.strip_prefix(family)?.strip_prefix(' ')
 }
 
-/// Name and type of a family as the format has them.
+/// Returns name and type of a family in OpenMetrics.
 fn renamed<'f>(name: &'f str, kind: &'f str) -> (&'f str, &'f str) {
     match (kind, name.strip_suffix("_total")) {
         ("counter", Some(family)) => (family, kind),

@@ -11,22 +11,22 @@ use galatea_types::LockExt;
 
 use super::{CacheMetrics, MemoryMetrics};
 
-/// What is measured besides the models; one field per flag.
+/// The metrics to measure besides those of models; one field per flag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsOptions {
-    /// `--allow-cpu-metrics`: whether CPU and memory of the machine are shown.
+    /// `--allow-cpu-metrics`: show CPU and memory of the machine.
     pub has_cpu_metrics: bool,
-    /// `--metrics-config counter_latencies`: whether durations are shown as counters.
+    /// `--metrics-config counter_latencies`: show durations as counters.
     pub has_counter_latencies: bool,
-    /// `--metrics-config histogram_latencies`: whether durations and batch sizes are shown as histograms.
+    /// `--metrics-config histogram_latencies`: show durations and batch sizes as histograms.
     pub has_histogram_latencies: bool,
-    /// `--metrics-config summary_latencies`: whether durations are shown as summaries.
+    /// `--metrics-config summary_latencies`: show durations as summaries.
     pub has_summary_latencies: bool,
-    /// `--metrics-config summary_quantiles`: those of the summaries.
+    /// `--metrics-config summary_quantiles`: the quantiles of the summaries.
     pub summary_quantiles: Vec<f64>,
-    /// CPU figures are read again when they are older than this.
+    /// CPU figures older than this are read again.
     pub interval: Duration,
-    /// `--pinned-memory-pool-byte-size`, shown as it is: nothing is pinned.
+    /// `--pinned-memory-pool-byte-size`. It is only shown: the server pins no memory.
     pub pinned_memory_pool_bytes: u64,
 }
 
@@ -47,19 +47,19 @@ impl Default for MetricsOptions {
 /// Gauges of the whole process and machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessMetrics {
-    /// Whether durations are shown as counters.
+    /// Show durations as counters.
     pub has_counter_latencies: bool,
     /// Size of the pool of pinned memory, as configured.
     pub pinned_pool_total_bytes: u64,
-    /// What of it is in use.
+    /// Bytes of the pool that are in use.
     pub pinned_pool_used_bytes: u64,
-    /// `None` when switched off, or where the machine does not report them.
+    /// `None` when switched off, or when the machine does not report them.
     pub cpu: Option<CpuMetrics>,
     /// One entry per GPU that is watched.
     pub gpus: Vec<GpuMetrics>,
-    /// What requests and responses take.
+    /// The memory that requests and responses take.
     pub memory: MemoryMetrics,
-    /// The response cache; `None` where there is none in the memory of this server.
+    /// The response cache; `None` when this server has none in memory.
     pub cache: Option<CacheMetrics>,
 }
 
@@ -68,34 +68,34 @@ pub struct ProcessMetrics {
 pub struct CpuMetrics {
     /// Share of all cores' time that was not idle since the sample before, 0 to 1.
     pub utilization: f64,
-    /// Memory of the machine.
+    /// Memory of the machine, in bytes.
     pub memory_total_bytes: u64,
-    /// What is not available to new programs.
+    /// Memory that is not available to new programs, in bytes.
     pub memory_used_bytes: u64,
 }
 
-/// Reads the machine's figures when someone asks, at most once per interval; there is no sampling thread.
+/// Reads the machine's figures when a caller asks, at most once per interval; there is no sampling thread.
 #[derive(Debug)]
 pub struct ProcessSampler {
     options: MetricsOptions,
-    last: Mutex<Last>,
+    last: Mutex<LastSample>,
 }
 
 #[derive(Debug)]
-struct Last {
+struct LastSample {
     at: Instant,
     times: CpuTimes,
     sample: Option<CpuMetrics>,
 }
 
 impl ProcessSampler {
-    /// A sampler whose first CPU figure is the share of time since now.
+    /// Makes a sampler. Its first CPU figure covers the time since now.
     pub fn new(options: MetricsOptions) -> Self {
         let times = CpuTimes::read().unwrap_or_default();
-        Self { options, last: Mutex::new(Last { at: Instant::now(), times, sample: None }) }
+        Self { options, last: Mutex::new(LastSample { at: Instant::now(), times, sample: None }) }
     }
 
-    /// Everything but the GPUs and the memory budget, which others know.
+    /// Returns everything except the GPUs and the memory budget, which other parts know.
     pub fn sample(&self) -> ProcessMetrics {
         ProcessMetrics {
             has_counter_latencies: self.options.has_counter_latencies,
@@ -117,7 +117,7 @@ impl ProcessSampler {
             memory_total_bytes: memory.total,
             memory_used_bytes: memory.used,
         });
-        *last = Last { at: Instant::now(), times, sample };
+        *last = LastSample { at: Instant::now(), times, sample };
         sample
     }
 }

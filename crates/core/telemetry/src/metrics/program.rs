@@ -5,7 +5,7 @@ use galatea_system::ProcessFigures;
 use super::text::{Number, Text};
 use crate::families::{CPU_SECONDS, MOST_FILES, OPEN_FILES, RESIDENT, START_TIME, VIRTUAL};
 
-/// Writes the figures that the system tells.
+/// Writes the figures that the operating system reports.
 pub(super) fn write(text: &mut Text) {
     let figures = ProcessFigures::read();
     for (family, seconds) in

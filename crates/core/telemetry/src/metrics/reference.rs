@@ -25,7 +25,7 @@ differs from Triton is in [compat.md](compat.md).
 - The figures of one model in one answer fit each other: what a histogram counts is what the counters count.
 ";
 
-/// The reference of all metrics as Markdown.
+/// Returns the reference of all metrics as Markdown.
 pub fn reference() -> String {
     let mut page = String::from(HEAD);
     for section in SECTIONS {

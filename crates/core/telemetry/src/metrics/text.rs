@@ -18,12 +18,12 @@ impl Text {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
     }
 
-    /// Rust prints numbers in full, floating-point ones too: no exponent, integers plain.
+    /// Writes a sample. Rust prints numbers in full, also floating-point ones: no exponent, integers plain.
     pub fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
-    /// A family with one sample and no labels.
+    /// Writes a family with one sample and no labels.
     pub fn single(&mut self, family: &Family, value: impl Display) {
         self.family(family);
         self.sample(family.name, "", value);
@@ -33,13 +33,13 @@ impl Text {
         self.part(family, "", labels, value);
     }
 
-    /// As [`of_model`](Self::of_model), with a label `reason`.
+    /// Writes a sample as [`of_model`](Self::of_model) does, with a label `reason`.
     pub fn with_reason(&mut self, family: &Family, labels: &Labels, reason: &str, value: u64) {
         let Labels { head, tail } = labels;
         let _ = writeln!(self.0, "{}{head},reason=\"{reason}\"{tail}}} {value}", family.name);
     }
 
-    /// Count, sum and cumulated buckets, in the order of Triton's.
+    /// Writes count, sum and cumulated buckets, in Triton's order.
     pub fn histogram(&mut self, family: &Family, labels: &Labels, histogram: &Histogram, sum: f64) {
         let total = histogram.count();
         self.part(family, "_count", labels, total);
@@ -55,7 +55,7 @@ impl Text {
         let _ = writeln!(self.0, "{}_bucket{head}{tail},le=\"{le}\"}} {count}", family.name);
     }
 
-    /// Count, sum and quantiles, in the order of Triton's.
+    /// Writes count, sum and quantiles, in Triton's order.
     pub fn summary(
         &mut self,
         family: &Family,
@@ -70,7 +70,7 @@ impl Text {
             let _ = write!(self.0, "{name}{head}{tail},quantile=\"{}\"}} ", Number(*quantile));
             let _ = match value {
                 Some(value) => writeln!(self.0, "{value}"),
-                // As the library of Triton writes it.
+                // As Triton's library writes it.
                 None => writeln!(self.0, "Nan"),
             };
         }
@@ -81,7 +81,7 @@ impl Text {
         let _ = writeln!(self.0, "{}{part}{head}{tail}}} {value}", family.name);
     }
 
-    /// The samples of a family with its head, or nothing where there are none.
+    /// Appends the samples of a family with its head, or nothing when there are no samples.
     pub fn append_family(&mut self, family: &Family, samples: Text) {
         if !samples.0.is_empty() {
             self.family(family);
@@ -94,7 +94,7 @@ impl Text {
     }
 }
 
-/// In full, no exponent; the infinities with their sign.
+/// A number printed in full, without exponent; infinities have their sign.
 #[derive(Clone, Copy)]
 pub(crate) struct Number(pub f64);
 
@@ -108,15 +108,15 @@ impl Display for Number {
     }
 }
 
-/// The labels of a model, but the closing brace: `{_tag="..",model="..",namespace=".."` and `,version=".."`. By name they
-/// have `reason` between them, and `_` comes before every letter.
+/// The labels of a model, without the closing brace: `{_tag="..",model="..",namespace=".."` and `,version=".."`. Sorted by name,
+/// `reason` goes between them, and `_` comes before every letter.
 pub(super) struct Labels {
     head: String,
     tail: String,
 }
 
 impl Labels {
-    /// `namespace` may be empty: then there is no such label.
+    /// Makes the labels. An empty `namespace` gives no such label.
     pub fn new(
         tags: &BTreeMap<String, String>,
         model: &str,
@@ -139,7 +139,7 @@ impl Labels {
         Self { head, tail: format!(",version=\"{version}\"") }
     }
 
-    /// Those of a version without tags; `None`: which one is not known.
+    /// Makes the labels of a version without tags; `None` when the version is not known.
     pub fn of_version(model: &str, namespace: &str, version: Option<i64>) -> Self {
         let own = Self::new(&BTreeMap::new(), model, namespace, version.unwrap_or_default());
         match version {
@@ -148,13 +148,13 @@ impl Labels {
         }
     }
 
-    /// With the braces.
+    /// Returns the labels with braces.
     pub fn text(&self) -> String {
         format!("{}{}}}", self.head, self.tail)
     }
 }
 
-/// A label's value.
+/// Appends a label's value.
 pub(crate) fn push_escaped(out: &mut String, value: &str) {
     for c in value.chars() {
         match c {

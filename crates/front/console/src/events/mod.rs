@@ -1,5 +1,5 @@
-//! The events that keep the pages of all who watch up to date: one thread samples and writes for all of them. The same thread
-//! keeps the history while nobody watches.
+//! The events that keep open console pages up to date. One thread samples and writes for all of them, and keeps the
+//! history while nobody watches.
 
 mod sampler;
 
@@ -20,21 +20,22 @@ use tokio::sync::mpsc;
 use self::sampler::{INTERVAL, Sampler};
 use crate::{about::SharedAbout, history::History};
 
-/// Most who may watch at a time.
+/// The most watchers at a time.
 const MOST_WATCHERS: usize = 64;
-/// Most events that wait for one who does not read. The text is one for all.
+/// The most events that wait for a watcher that does not read. All watchers share the text.
 const MOST_WAITING: usize = 16;
-/// After so many looks without anybody nothing is recorded for watchers: who comes and goes makes no more work than who stays.
+/// The number of samples without watchers after which sampling stops. A page that reconnects often then costs no more
+/// than one that stays.
 const EMPTY_LOOKS: u32 = 2;
 
-/// The last event of one who did not keep up.
+/// The last event of a watcher that was too slow.
 pub const END_OF_SLOW_WATCHER: &[u8] =
     b"event: end\ndata: {\"reason\":\"events were not read as fast as they came\"}\n\n";
-/// The last event of a server that ends.
+/// The last event of a server that shuts down.
 pub const END_OF_SERVER: &[u8] =
     b"event: end\ndata: {\"reason\":\"the server is about to exit\"}\n\n";
 
-/// What the console knows of one server.
+/// The console of one server.
 pub struct Console {
     shared: Arc<Shared>,
 }
@@ -47,56 +48,56 @@ struct Shared {
     restricted: Vec<&'static str>,
     clock: Clock,
     started: Instant,
-    /// Between two samples.
+    /// The time between two samples.
     interval: Duration,
-    hall: Mutex<Hall>,
+    hall: Mutex<Watchers>,
     someone_came: Condvar,
 }
 
 #[derive(Default)]
-struct Hall {
-    /// They have the state, and get each change.
+struct Watchers {
+    /// Watchers that have the state and get each change.
     present: Vec<mpsc::Sender<Bytes>>,
-    /// They wait for the state.
+    /// Watchers that wait for the state.
     newcomers: Vec<mpsc::Sender<Bytes>>,
     has_thread: bool,
     /// The console was dropped.
     is_over: bool,
 }
 
-/// What is done for those who watch; no sampler while nobody does.
-struct Watch {
+/// The work for watchers. There is no sampler while nobody watches.
+struct Sampling {
     sampler: Option<Sampler>,
     next_at: Instant,
     empty_looks: u32,
 }
 
-/// Why nobody can watch now.
+/// The reason why nobody can watch now.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// As many watch as may.
+    /// The limit on watchers is reached.
     #[error(
         "{MOST_WATCHERS} clients watch this server, which is the most; close one of their pages"
     )]
     TooMany,
-    /// There is no thread.
+    /// The thread cannot be started.
     #[error("the thread that watches the server cannot be started: {0}")]
     NoThread(io::Error),
 }
 
-/// The events for one who watches: the whole state at once, then what changes each second. Dropped, they end.
+/// The events for one watcher: the whole state at once, then the changes of each second. Dropping it ends them.
 #[derive(Debug)]
 pub struct Watcher(mpsc::Receiver<Bytes>);
 
 impl Watcher {
-    /// The next event as it is sent; `None` where the watcher did not keep up.
+    /// Returns the next event as it is sent; `None` if the watcher was too slow.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.0.poll_recv(context)
     }
 }
 
 impl Console {
-    /// Begins the history of a server. `restricted`: names of the groups of calls that need a header.
+    /// Starts the history of a server. `restricted`: names of the groups of calls that need a header.
     pub fn new(
         engine: &Arc<Engine>,
         connections: Arc<ConnectionLimits>,
@@ -108,17 +109,17 @@ impl Console {
 
     fn of(shared: Shared) -> Self {
         let shared = Arc::new(shared);
-        // Who watches later asks for a thread again.
+        // The next watcher tries to start the thread again.
         if let Err(error) = shared.ensure_thread(&mut shared.hall.lock_unpoisoned()) {
             log::warn!("the console has no history: its thread cannot be started: {error}");
         }
         Self { shared }
     }
 
-    /// Begins to watch.
+    /// Adds a watcher.
     ///
     /// # Errors
-    /// Too many do so already, or there is no thread to be had.
+    /// When there are too many watchers, or the thread cannot be started.
     pub fn watch(&self) -> Result<Watcher, WatchError> {
         let (sender, receiver) = mpsc::channel(MOST_WAITING);
         let mut hall = self.shared.hall.lock_unpoisoned();
@@ -132,15 +133,15 @@ impl Console {
     }
 }
 
-impl Hall {
-    /// How many watch; who has gone is forgotten.
+impl Watchers {
+    /// Returns the number of watchers, and forgets those that have gone.
     fn count(&mut self) -> usize {
         self.present.retain(|sender| !sender.is_closed());
         self.newcomers.retain(|sender| !sender.is_closed());
         self.present.len() + self.newcomers.len()
     }
 
-    /// Who has no room for it is too slow, and is not sent any more.
+    /// Sends an event. A watcher without room for it is too slow and gets no more.
     fn send(&mut self, event: &Bytes) {
         self.present.retain(|sender| sender.try_send(event.clone()).is_ok());
     }
@@ -175,7 +176,7 @@ impl Shared {
         }
     }
 
-    fn ensure_thread(self: &Arc<Self>, hall: &mut Hall) -> io::Result<()> {
+    fn ensure_thread(self: &Arc<Self>, hall: &mut Watchers) -> io::Result<()> {
         if !hall.has_thread {
             let shared = self.clone();
             let thread = thread::Builder::new().name("console".to_owned());
@@ -185,11 +186,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps the history, and samples and sends for those who watch, until the console or the engine is gone.
+    /// Keeps the history, and samples and sends for watchers, until the console or the engine is gone.
     fn run(self: Arc<Self>) {
         let _end = EndOfThread(&self);
         let mut history = History::new(self.clock.clone());
-        let mut watch = Watch { sampler: None, next_at: self.clock.now(), empty_looks: 0 };
+        let mut watch = Sampling { sampler: None, next_at: self.clock.now(), empty_looks: 0 };
         loop {
             let engine = self.engine.upgrade().filter(|_| !self.hall.lock_unpoisoned().is_over);
             let Some(engine) = engine else { return self.close() };
@@ -200,8 +201,8 @@ impl Shared {
         }
     }
 
-    fn step(&self, watch: &mut Watch, history: &mut History, engine: &Engine) {
-        // Of those who watch, a sample is never of a time before the last point: what comes since then is told once.
+    fn step(&self, watch: &mut Sampling, history: &mut History, engine: &Engine) {
+        // A sample is never older than the last point, so that watchers get events since that point only once.
         let may_sample = watch.sampler.is_none() || self.clock.now() >= watch.next_at;
         if may_sample && self.clock.now() >= history.due() {
             history.tick(engine);
@@ -210,8 +211,8 @@ impl Shared {
         self.receive_newcomers(watch, history, engine);
     }
 
-    /// Samples for those who watch, if it is time.
-    fn look(&self, watch: &mut Watch, engine: &Engine) {
+    /// Samples for the watchers, if it is time.
+    fn look(&self, watch: &mut Sampling, engine: &Engine) {
         let Some(sampler) = &mut watch.sampler else { return };
         if self.clock.now() < watch.next_at {
             return;
@@ -230,8 +231,8 @@ impl Shared {
         }
     }
 
-    /// Their state is that of the last sample: the next change is the one after it.
-    fn receive_newcomers(&self, watch: &mut Watch, history: &History, engine: &Engine) {
+    /// Sends newcomers the state of the last sample. The next change follows that sample.
+    fn receive_newcomers(&self, watch: &mut Sampling, history: &History, engine: &Engine) {
         if self.hall.lock_unpoisoned().newcomers.is_empty() {
             return;
         }
@@ -241,7 +242,7 @@ impl Shared {
         });
         watch.empty_looks = 0;
         let state = sampler.state(self, engine, history);
-        // They leave the newcomers only now: the limit counts them while their state is written.
+        // Newcomers stay listed until now, so that the limit counts them while their state is written.
         let mut hall = self.hall.lock_unpoisoned();
         let newcomers = std::mem::take(&mut hall.newcomers);
         let received = newcomers.into_iter().filter(|n| n.try_send(state.clone()).is_ok());
@@ -250,16 +251,16 @@ impl Shared {
 
     fn wait_until(&self, at: Instant) {
         let hall = self.hall.lock_unpoisoned();
-        let is_quiet = |hall: &mut Hall| hall.newcomers.is_empty() && !hall.is_over;
+        let is_quiet = |hall: &mut Watchers| hall.newcomers.is_empty() && !hall.is_over;
         drop(self.clock.wait_while_until(&self.someone_came, hall, at, is_quiet));
     }
 
     fn close(&self) {
-        *self.hall.lock_unpoisoned() = Hall::default();
+        *self.hall.lock_unpoisoned() = Watchers::default();
     }
 }
 
-/// After a panic nobody waits for a thread that is gone.
+/// Closes the watchers after a panic, so that nobody waits for a thread that is gone.
 struct EndOfThread<'a>(&'a Shared);
 
 impl Drop for EndOfThread<'_> {

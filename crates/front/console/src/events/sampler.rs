@@ -18,10 +18,10 @@ use crate::{
     words::millis,
 };
 
-/// Between two samples.
+/// The time between two samples.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What was sampled last, and its texts.
+/// The last sample, and its texts.
 pub(super) struct Sampler {
     about: About,
     has_new_about: bool,
@@ -29,13 +29,13 @@ pub(super) struct Sampler {
     server: Option<ServerRow>,
     sequence: u64,
     sampled_at: Instant,
-    /// The failed request that was sent last.
+    /// The number of the last failed request that was sent.
     last_failure: u64,
-    /// Those of the last sample.
+    /// The failures of the last sample.
     new_failures: Vec<Arc<FailedCall>>,
-    /// Nobody has watched since the last sample: it may be of a time before the last point of the history.
+    /// Nobody has watched since the last sample, which may be older than the last point of the history.
     is_stale: bool,
-    /// The whole of the last sample, once somebody has asked for it.
+    /// The whole of the last sample as an event, once a watcher needed it.
     state: Option<Bytes>,
 }
 
@@ -74,7 +74,7 @@ impl Sampler {
         }
     }
 
-    /// What the last sample has found to be different, as an event.
+    /// Returns the changes of the last sample as an event.
     pub fn change(&self) -> Bytes {
         let Some(server) = &self.server else { return Bytes::new() };
         event(
@@ -92,12 +92,12 @@ impl Sampler {
         )
     }
 
-    /// Nobody watches: who comes next gets a sample of its own time.
+    /// Marks the sample as stale while nobody watches, so that the next watcher gets a new one.
     pub fn rest(&mut self) {
         self.is_stale = true;
     }
 
-    /// The whole of the last sample as an event; one that there is none of yet is taken here.
+    /// Returns the whole of the last sample as an event. Takes a sample first if there is none or it is stale.
     pub fn state(&mut self, shared: &Shared, engine: &Engine, history: &History) -> Bytes {
         if self.server.is_none() || self.is_stale {
             self.sample(shared, engine, 1);
@@ -106,7 +106,7 @@ impl Sampler {
         if let Some(known) = state {
             return known.clone();
         }
-        // Those that the next change brings are not among them.
+        // Excludes failures that the next change will have.
         let kept = recent_failures().since(0);
         let kept = kept.into_iter().filter(|call| call.sequence <= self.last_failure);
         let failures: Vec<_> = kept.map(FailureRow).collect();
@@ -129,7 +129,7 @@ impl Sampler {
     }
 }
 
-/// JSON has no line breaks of its own.
+/// Writes an event. JSON has no line breaks of its own.
 fn event(name: &str, data: &impl Serialize) -> Bytes {
     let mut text = format!("event: {name}\ndata: ").into_bytes();
     if let Err(error) = serde_json::to_writer(&mut text, data) {

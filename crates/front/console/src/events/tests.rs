@@ -64,7 +64,7 @@ fn one_more_than_may_is_refused_until_somebody_leaves() {
 
 #[test]
 fn who_does_not_read_is_cut_off_and_the_others_are_not() {
-    let mut hall = Hall::default();
+    let mut hall = Watchers::default();
     let (slow, mut waiting) = mpsc::channel(MOST_WAITING);
     hall.present.push(slow);
     let (quick, mut read) = mpsc::channel(MOST_WAITING);
@@ -139,7 +139,7 @@ fn what_is_told_is_never_older_than_the_history() {
     let about = SharedAbout::default();
     // Without a thread: the test says when what happens.
     let shared = Shared::new(&test.engine, Arc::default(), about, Vec::new(), second);
-    let mut watch = Watch { sampler: None, next_at: test.time.now(), empty_looks: 0 };
+    let mut watch = Sampling { sampler: None, next_at: test.time.now(), empty_looks: 0 };
     let mut history = History::new(test.time.clock());
     let mut state = |wait: Duration| {
         test.time.advance(wait);

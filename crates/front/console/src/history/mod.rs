@@ -1,8 +1,8 @@
-//! Figures of the last quarter of an hour, kept while nobody watches too: a page that is opened after a fault shows what led
-//! to it.
+//! The history of the last quarter of an hour, kept even while nobody watches, so that a page opened after a fault
+//! shows its causes.
 //!
-//! What is kept comes from counters that exist anyway, so no request costs more for it. Memory is bounded: a version that has
-//! worked lately takes [`BYTES_OF_MODEL`], and no more than [`MOST_MODELS`] are kept.
+//! Its figures are counters that exist anyway, so no request costs more for it. Memory is bounded: an active version
+//! takes [`BYTES_OF_MODEL`], and at most [`MOST_MODELS`] are kept.
 
 mod point;
 
@@ -15,48 +15,48 @@ use galatea_engine::{Engine, ServedModel};
 use galatea_types::Clock;
 use serde::Serialize;
 
-pub(crate) use self::point::Counted;
+pub(crate) use self::point::VersionCounts;
 use self::point::{Point, TotalPoint};
 use crate::words::{key, millis};
 
-/// Between two points.
+/// The time between two points.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How many are kept: 15 minutes of them.
+/// The number of points that are kept: 15 minutes of them.
 const MOST_POINTS: usize = 180;
-/// Most versions with points; others have their turn when one of these has rested.
+/// The most versions with points. Others get their turn when one of these was idle.
 const MOST_MODELS: usize = 500;
-/// What the points of one version take. docs/console.md says so.
+/// The memory of one version's points. docs/console.md states it.
 const BYTES_OF_MODEL: usize = 7_200;
 const _: () = assert!(MOST_POINTS * size_of::<Point>() == BYTES_OF_MODEL);
 
 pub(crate) struct History {
     clock: Clock,
-    /// When the last point was taken.
+    /// The time of the last point.
     last_at: Instant,
-    ticks: VecDeque<Tick>,
+    ticks: VecDeque<HistoryTick>,
     total: VecDeque<TotalPoint>,
-    models: BTreeMap<String, Kept>,
-    /// How many of `models` have points.
+    models: BTreeMap<String, VersionHistory>,
+    /// The number of `models` that have points.
     working: usize,
 }
 
-/// When a point was taken, and how long before that the one before.
+/// The time of a point, and the interval before it.
 #[derive(Clone, Copy, Debug)]
-struct Tick {
+struct HistoryTick {
     at: Instant,
     span: Duration,
 }
 
-/// A ready version: what it had counted at the last point, and its points, the newest of which is of the last tick. It has
-/// none until it works, and again after a quarter of an hour in which it did not.
+/// A ready version: its counts at the last point, and its points, the newest of which belongs to the last tick. It gets
+/// points once it is active, and loses them after an idle quarter of an hour.
 #[derive(Debug, Default)]
-struct Kept {
-    counted: Counted,
+struct VersionHistory {
+    counted: VersionCounts,
     points: VecDeque<Point>,
     quiet: usize,
 }
 
-/// The history as it is sent: the points that are kept, and one of what has happened since the last.
+/// The history as it is sent: the kept points, and one for the time since the last.
 #[derive(Debug, Serialize)]
 pub(crate) struct HistoryRow {
     /// Ends of the intervals.
@@ -89,7 +89,7 @@ impl History {
         let at = self.clock.now();
         let span = at.saturating_duration_since(self.last_at);
         self.last_at = at;
-        push(&mut self.ticks, Tick { at, span });
+        push(&mut self.ticks, HistoryTick { at, span });
         let mut before = std::mem::take(&mut self.models);
         let mut total = TotalPoint::now();
         self.working = 0;
@@ -103,20 +103,20 @@ impl History {
         push(&mut self.total, total);
     }
 
-    /// Returns what is kept, with what has happened since the last point. `sampled`: what ready versions had counted at `now`,
+    /// Returns the kept points and one for the time since the last. `sampled`: the counts of ready versions at `now`,
     /// by their keys.
     pub fn row<'a>(
         &self,
         now: Instant,
-        sampled: impl Iterator<Item = (&'a str, Counted)>,
+        sampled: impl Iterator<Item = (&'a str, VersionCounts)>,
     ) -> HistoryRow {
         let now_ms = millis(SystemTime::now()).saturating_sub(whole_millis(self.clock.since(now)));
-        let last = Tick { at: now, span: now.saturating_duration_since(self.last_at) };
+        let last = HistoryTick { at: now, span: now.saturating_duration_since(self.last_at) };
         let ticks = || self.ticks.iter().copied().chain([last]);
-        let ago = |tick: Tick| whole_millis(now.saturating_duration_since(tick.at));
+        let ago = |tick: HistoryTick| whole_millis(now.saturating_duration_since(tick.at));
         let mut total = TotalPoint::now();
         let mut models = BTreeMap::new();
-        let nothing = Kept::default();
+        let nothing = VersionHistory::default();
         for (key, counted) in sampled {
             let kept = self.models.get(key).unwrap_or(&nothing);
             let point = Point::between(&kept.counted, &counted);
@@ -136,10 +136,10 @@ impl History {
     }
 }
 
-impl Kept {
-    /// Takes a point of the version; `may_begin`: whether there is room for the points of one that had none.
+impl VersionHistory {
+    /// Takes a point of the version. `may_begin`: there is room for a version without points.
     fn tick(&mut self, model: &ServedModel, may_begin: bool) -> Point {
-        let counted = Counted::of(model);
+        let counted = VersionCounts::of(model);
         let point = Point::between(&self.counted, &counted);
         self.counted = counted;
         self.quiet = if point.is_quiet() { self.quiet + 1 } else { 0 };

@@ -1,24 +1,24 @@
-//! One point of the history: what was counted in an interval, in few bytes.
+//! One point of the history: the counts of an interval, in few bytes.
 
 use galatea_engine::ServedModel;
 use galatea_telemetry::{DurationCount, StatisticsSnapshot};
 use serde::{Serialize, Serializer};
 
-/// What a version had counted at one moment, and what it had in hand.
+/// The counts of a version at one moment, and its pending and running work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct VersionCounts {
     pub succeeded: u64,
     pub failed: u64,
     pub inferences: u64,
     pub pending: i64,
     pub in_flight: usize,
-    /// Nanoseconds: of whole requests, in the queue, and the three of computing.
+    /// Nanoseconds of whole requests, in the queue, and of the three parts of computing.
     pub ns: [u64; TIMES],
 }
 
 const TIMES: usize = 5;
 
-/// What a version did in one interval, and what it had in hand at the end of it.
+/// The work of a version in one interval, and its pending and running work at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Point {
     pub succeeded: u32,
@@ -26,11 +26,11 @@ pub(crate) struct Point {
     pub inferences: u32,
     pub pending: u32,
     pub in_flight: u32,
-    /// Milliseconds of all requests that succeeded: in all, in the queue, and the three of computing.
+    /// Milliseconds of all requests that succeeded: in total, in the queue, and of the three parts of computing.
     pub ms: [f32; TIMES],
 }
 
-/// The same of the whole server.
+/// The same for the whole server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TotalPoint {
     pub ended: u64,
@@ -40,7 +40,7 @@ pub(crate) struct TotalPoint {
     pub resident_bytes: Option<usize>,
 }
 
-impl Counted {
+impl VersionCounts {
     pub fn of(model: &ServedModel) -> Self {
         let StatisticsSnapshot {
             success,
@@ -66,13 +66,13 @@ impl Counted {
 }
 
 impl Point {
-    /// What was counted from `before` to `now`, and what is in hand then. A version that was loaded again counts from zero.
-    pub fn between(before: &Counted, now: &Counted) -> Self {
+    /// Returns the point from `before` to `now`. A version that was loaded again counts from zero.
+    pub fn between(before: &VersionCounts, now: &VersionCounts) -> Self {
         let grown = |before: u64, now: u64| now.checked_sub(before).unwrap_or(now);
         let times = before.ns.into_iter().zip(now.ns);
         let mut ms = [0.0; TIMES];
         for (ms, (before, now)) in ms.iter_mut().zip(times) {
-            // The fraction of a microsecond that is lost in long intervals cannot be seen.
+            // Long intervals lose a fraction of a microsecond, which cannot be seen.
             *ms = (grown(before, now) as f64 / 1e6) as f32;
         }
         Self {
@@ -85,14 +85,14 @@ impl Point {
         }
     }
 
-    /// Whether nothing happened, and nothing is in hand.
+    /// Returns `true` if nothing happened and no work is pending or running.
     pub fn is_quiet(&self) -> bool {
         [self.succeeded, self.failed, self.inferences, self.pending, self.in_flight] == [0; 5]
     }
 }
 
 impl TotalPoint {
-    /// Of a server that did nothing.
+    /// Returns the point of a server without work.
     pub fn now() -> Self {
         Self { resident_bytes: galatea_process_memory::resident(), ..Self::default() }
     }
@@ -105,7 +105,7 @@ impl TotalPoint {
     }
 }
 
-/// A list without names, and `0` where nothing happened: there are many.
+/// Written as a list without names, or `0` if nothing happened, because there are many.
 impl Serialize for Point {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_quiet() {
@@ -124,7 +124,7 @@ impl Serialize for TotalPoint {
     }
 }
 
-/// Too large a count is the largest one that there is room for; one below zero is none.
+/// Returns the count within the bounds of `u32`: 0 for a negative one.
 fn saturated<T: TryInto<u32> + PartialOrd + Default>(count: T) -> u32 {
     if count < T::default() { 0 } else { count.try_into().unwrap_or(u32::MAX) }
 }
@@ -135,7 +135,11 @@ mod tests {
 
     #[test]
     fn a_load_begins_the_counters_anew() {
-        let counted = |succeeded, ns| Counted { succeeded, ns: [ns; TIMES], ..Counted::default() };
+        let counted = |succeeded, ns| VersionCounts {
+            succeeded,
+            ns: [ns; TIMES],
+            ..VersionCounts::default()
+        };
         let grown = Point::between(&counted(10, 5_000_000), &counted(12, 9_500_000));
         assert_eq!((grown.succeeded, grown.ms[0]), (2, 4.5));
         let again = Point::between(&counted(10, 5_000_000), &counted(3, 1_000_000));

@@ -22,7 +22,7 @@ impl Server {
 
     fn row(&self) -> HistoryRow {
         let sampled: Vec<_> = self.test.engine.ready_models();
-        let sampled: Vec<_> = sampled.iter().map(|m| (key_of(m), Counted::of(m))).collect();
+        let sampled: Vec<_> = sampled.iter().map(|m| (key_of(m), VersionCounts::of(m))).collect();
         let sampled = sampled.iter().map(|(key, counted)| (key.as_str(), *counted));
         self.history.row(self.test.time.now(), sampled)
     }
@@ -79,7 +79,7 @@ fn models_beyond_the_most_have_their_turn_when_others_rest() {
     let server = Server::with(&["m"]);
     let model = server.test.engine.model("m", None).expect("ready");
     server.test.work("m", 1, 0);
-    let mut kept = Kept::default();
+    let mut kept = VersionHistory::default();
     assert_eq!(kept.tick(&model, false).succeeded, 1, "the server's own points have it");
     assert!(kept.points.is_empty());
     server.test.work("m", 2, 0);

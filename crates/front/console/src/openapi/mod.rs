@@ -1,6 +1,6 @@
-//! The OpenAPI document of the HTTP routes, with entries for each model that is ready: what it takes and what it returns.
+//! The OpenAPI document of the HTTP routes, with entries for the inputs and outputs of each ready model.
 //!
-//! What holds for every server stands in `openapi/base.json`, beside the sources.
+//! The part for every server is in `openapi/base.json`, beside the sources.
 
 mod model;
 
@@ -11,40 +11,40 @@ use galatea_types::{Error, Result, product};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-/// What it says whatever models there are.
+/// The part of the document that does not depend on models.
 pub const BASE: &str = include_str!("../../openapi/base.json");
-/// Routes that only a server with a console has.
+/// The routes that only a server with a console has.
 const OF_CONSOLE: [&str; 3] = ["/", "/docs", "/console/events"];
 
-/// Most models that have entries where none is asked for.
+/// The most models with entries, if the client asks for no particular one.
 const MOST_MODELS: usize = 100;
-/// No more models follow once those before have so many inputs and outputs.
+/// The number of inputs and outputs after which no further models are added.
 const MOST_TENSORS: usize = 2000;
 
-/// Which models have entries of their own.
+/// The models that have their own entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Models {
-    /// The first hundred, by name.
+    /// The first hundred models, by name.
     First,
-    /// This one.
+    /// The model with this name.
     Named(String),
 }
 
 impl Models {
-    /// As the query of an address says it: `model=NAME`, with percent escapes.
+    /// Reads the query of a URL: `model=NAME`, with percent escapes.
     ///
     /// # Errors
-    /// `InvalidArg` for a name that is no text.
+    /// `InvalidArg` for a name that is not text.
     pub fn of_query(query: &str) -> Result<Self> {
         let named = query.split('&').find_map(|pair| pair.strip_prefix("model="));
         named.map_or(Ok(Self::First), |name| Ok(Self::Named(unescaped(name)?)))
     }
 }
 
-/// The document as JSON. `has_console`: whether the page of the console is among the routes.
+/// Returns the document as JSON. `has_console`: the routes include those of the console.
 ///
 /// # Errors
-/// As [`Engine::model`] where a model is asked for that is not ready.
+/// Those of [`Engine::model`], for a requested model that is not ready.
 pub fn document(engine: &Engine, models: &Models, has_console: bool) -> Result<Vec<u8>> {
     let mut document = base()?;
     document["info"]["version"] = json!(product::VERSION);
@@ -70,7 +70,7 @@ fn broken_base(what: impl std::fmt::Display) -> Error {
     Error::internal(format!("the description of the routes cannot be made: {what}"))
 }
 
-/// Each model that is ready under its name, in the version that answers who names none.
+/// Returns each ready model, in the version that answers requests without a version.
 fn highest_versions(engine: &Engine) -> Vec<Arc<ServedModel>> {
     let mut ready = engine.ready_models();
     ready.dedup_by(|a, b| a.config().name() == b.config().name());
@@ -78,7 +78,7 @@ fn highest_versions(engine: &Engine) -> Vec<Arc<ServedModel>> {
     ready.iter().filter_map(highest).collect()
 }
 
-/// How many have got entries.
+/// Adds entries for models. Returns the number of models.
 fn add_models(paths: &mut Map<String, Value>, ready: &[Arc<ServedModel>]) -> usize {
     let (mut shown, mut tensors) = (0, 0);
     for model in ready.iter().filter(|model| is_plain(model.config().name())) {
@@ -92,8 +92,8 @@ fn add_models(paths: &mut Map<String, Value>, ready: &[Arc<ServedModel>]) -> usi
     shown
 }
 
-/// Whether a name stands in a path as it is, and means nothing in a template. The server resolves no percent escapes, so
-/// clients that write others with escapes do not find them.
+/// Returns `true` if a path can contain the name as it is, without a meaning in a template. The server resolves no
+/// percent escapes, so clients that escape a name do not find its model.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && name
@@ -101,7 +101,7 @@ fn is_plain(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte))
 }
 
-/// Without its percent escapes.
+/// Resolves the percent escapes of a text.
 fn unescaped(text: &str) -> Result<String> {
     let text = text.replace('+', " ");
     let decoded = percent_decode_str(&text).decode_utf8();

@@ -4,7 +4,7 @@ use galatea_config::{ModelConfig, TensorSpec};
 use galatea_types::{DataType, Shape};
 use serde_json::{Map, Value, json};
 
-/// Paths of a model, each with what can be asked there.
+/// Returns the paths of a model, each with its operations.
 pub(super) fn entries(config: &ModelConfig) -> Vec<(String, Value)> {
     let name = config.name();
     let mut entries = vec![
@@ -60,7 +60,7 @@ fn generate(config: &ModelConfig, is_stream: bool) -> Value {
     json!({ "post": operation })
 }
 
-/// Without what goes in and what comes out.
+/// Returns an operation without its request and its response.
 fn operation(config: &ModelConfig, id: &str, summary: &str) -> Value {
     let named = |name: &str| json!({ "$ref": format!("#/components/responses/{name}") });
     json!({
@@ -124,7 +124,7 @@ fn response(config: &ModelConfig) -> Value {
     })
 }
 
-/// A tensor in a request or a response. Without `data` it is binary, or in shared memory.
+/// Returns the schema of a tensor in a request or a response. A tensor without `data` is binary, or in a shared memory region.
 fn tensor(spec: &TensorSpec, config: &ModelConfig) -> Value {
     let mut properties = json!({
         "name": { "const": &*spec.name },
@@ -145,7 +145,7 @@ fn tensor(spec: &TensorSpec, config: &ModelConfig) -> Value {
     })
 }
 
-/// What an output becomes for who asks for classes.
+/// Returns the schema of an output that is returned as classes.
 fn classes(spec: &TensorSpec) -> Value {
     json!({
         "type": "object",
@@ -159,7 +159,7 @@ fn classes(spec: &TensorSpec) -> Value {
     })
 }
 
-/// `most`: of a batch; 0: there is none.
+/// Returns the schema of a shape. `most`: the largest batch; 0 without batching.
 fn shape(dims: &Shape, most: u32) -> Value {
     let batch = (most > 0).then(|| json!({ "type": "integer", "minimum": 1, "maximum": most }));
     let sizes = dims.iter().map(|&size| match size {
@@ -175,7 +175,7 @@ fn shape(dims: &Shape, most: u32) -> Value {
     shape
 }
 
-/// The schema of elements in JSON, where a type has a form there.
+/// Returns the schema of elements in JSON, if the data type has a JSON form.
 fn data(data_type: DataType) -> Option<String> {
     let has_form = !matches!(data_type, DataType::Fp16 | DataType::Bf16);
     has_form.then(|| format!("#/components/schemas/Data{}", data_type.protocol_name()))
@@ -194,7 +194,7 @@ fn generate_response(config: &ModelConfig) -> Value {
     json!({ "type": "object", "required": ["model_name", "model_version"], "properties": properties })
 }
 
-/// Each tensor as a value, or as an array of values.
+/// Returns the schema of each tensor: a value or an array of values.
 fn fields(tensors: &[TensorSpec]) -> Map<String, Value> {
     let field = |spec: &TensorSpec| {
         let schema = match data(spec.data_type) {

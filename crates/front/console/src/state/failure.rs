@@ -1,4 +1,4 @@
-//! A failed request as the page has it.
+//! A failed request, as the page receives it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the console shows of a running server, sampled.
+//! The sampled state of a running server that the console shows.
 
 mod failure;
 mod model;
@@ -11,7 +11,7 @@ use self::model::ModelRow;
 pub(crate) use self::{failure::FailureRow, models::Models, server::ServerRow};
 use crate::{about::About, history::HistoryRow};
 
-/// Everything: what a page that knows nothing needs.
+/// The whole state, for a page that has none yet.
 #[derive(Debug, Serialize)]
 pub(crate) struct State<'a> {
     pub sequence: u64,
@@ -20,15 +20,15 @@ pub(crate) struct State<'a> {
     pub server: &'a ServerRow,
     pub about: &'a About,
     pub models: Vec<ModelRow<'a>>,
-    /// Beyond the most that are shown.
+    /// The number of models beyond the limit of the page.
     pub models_left_out: usize,
     pub failures: Vec<FailureRow>,
-    /// Older than those that are kept.
+    /// The number of failures older than the kept ones.
     pub failures_left_out: u64,
     pub history: HistoryRow,
 }
 
-/// What is different from the state or change before.
+/// The differences from the previous state or change.
 #[derive(Debug, Serialize)]
 pub(crate) struct Change<'a> {
     pub sequence: u64,

@@ -11,14 +11,14 @@ use galatea_engine::{IndexEntry, ServedModel};
 use galatea_telemetry::{Activity, RecentDurations, StatisticsSnapshot};
 use serde::Serialize;
 
-use crate::history::Counted;
+use crate::history::VersionCounts;
 
-/// Most batch sizes that are shown of a model: those that came most often.
+/// The most batch sizes that are shown of a model: the most frequent ones.
 const MOST_SIZES: usize = 64;
-/// What a request took is forgotten in steps of 12 seconds: so often a model is looked at that does nothing.
+/// The number of samples after which the latency of an idle model is read again: durations are forgotten in steps of 12 seconds.
 const QUIET_LOOKS: u32 = 12;
 
-/// What is sent of one version: all, or what has changed.
+/// The data of one version: everything, or only the changes.
 #[derive(Debug, Serialize)]
 pub(crate) struct ModelRow<'a> {
     key: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct ModelRow<'a> {
     figures: Option<&'a Figures>,
 }
 
-/// Which version it is and where it stands.
+/// The identity of a version and its state.
 #[derive(Debug, PartialEq, Serialize)]
 struct Head {
     name: String,
@@ -40,7 +40,7 @@ struct Head {
     reason: String,
 }
 
-/// What holds as long as it is ready.
+/// The properties that do not change while it is ready.
 #[derive(Debug, PartialEq, Serialize)]
 struct Facts {
     backend: String,
@@ -51,7 +51,7 @@ struct Facts {
     load_s: f64,
 }
 
-/// What is counted while it is ready. Times are in nanoseconds unless they say otherwise.
+/// The counters while it is ready. Times are in nanoseconds unless stated otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Figures {
     instances: Option<Instances>,
@@ -76,10 +76,10 @@ struct Counts {
     success: u64,
     failure: u64,
     inferences: u64,
-    /// Whether their requests succeeded or not.
+    /// Executions for requests that succeeded or failed.
     executions: u64,
-    /// Items of all these executions. `inferences` leaves out those of requests that failed, so it is not what executions
-    /// are to be divided by.
+    /// Items of all these executions. `inferences` omits those of failed requests, so it must not be divided by the
+    /// executions.
     items: u64,
     restarts: u64,
 }
@@ -102,7 +102,7 @@ struct Nanoseconds {
     compute_output: u64,
 }
 
-/// Per second, since the sample before.
+/// Rates per second since the previous sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Rates {
     requests: f64,
@@ -120,9 +120,9 @@ struct Latency {
     count: u64,
 }
 
-/// One version that is followed. While it is ready, how long its requests take is recorded for it.
+/// A version that is followed. While it is ready, the durations of its requests are recorded.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedVersion {
     key: String,
     head: Head,
     facts: Option<Facts>,
@@ -131,21 +131,21 @@ pub(crate) struct Followed {
     served: Weak<ServedModel>,
     activity: Activity,
     quiet_looks: u32,
-    changed: Changed,
+    changed: ChangedFields,
 }
 
-/// What differs from what was sent last.
+/// The differences from the data that was sent last.
 #[derive(Clone, Copy, Debug, Default)]
-struct Changed {
+struct ChangedFields {
     head: bool,
     facts: bool,
     figures: bool,
 }
 
-impl Followed {
-    /// A version that was not followed before.
+impl FollowedVersion {
+    /// Follows a version that was not followed before.
     pub fn new(key: String, entry: IndexEntry, served: Option<&Arc<ServedModel>>) -> Self {
-        let changed = Changed { head: true, ..Changed::default() };
+        let changed = ChangedFields { head: true, ..ChangedFields::default() };
         let mut new = Self {
             key,
             head: Head::from(entry),
@@ -169,7 +169,7 @@ impl Followed {
         }
     }
 
-    /// From now on this serves the version: it was loaded, loaded again or unloaded.
+    /// Sets the served model of the version, after a load, a reload or an unload.
     fn serve(&mut self, served: Option<&Arc<ServedModel>>) {
         self.served = served.map_or_else(Weak::new, Arc::downgrade);
         self.facts = served.map(|model| Facts::of(model));
@@ -214,10 +214,10 @@ impl Followed {
         }
     }
 
-    /// What it had counted at the last sample, for the history; `None`: it is not ready.
-    pub fn counted(&self) -> Option<(&str, Counted)> {
+    /// Returns its counts at the last sample, for the history; `None` if it is not ready.
+    pub fn counted(&self) -> Option<(&str, VersionCounts)> {
         let Figures { counts, ns, pending, in_flight, .. } = self.figures.as_ref()?;
-        let counted = Counted {
+        let counted = VersionCounts {
             succeeded: counts.success,
             failed: counts.failure,
             inferences: counts.inferences,
@@ -237,9 +237,9 @@ impl Followed {
         }
     }
 
-    /// `None`: nothing has changed.
+    /// Returns the changes; `None` if there are none.
     pub fn changed_row(&self) -> Option<ModelRow<'_>> {
-        let Changed { head, facts, figures } = self.changed;
+        let ChangedFields { head, facts, figures } = self.changed;
         (head || facts || figures).then(|| ModelRow {
             key: &self.key,
             head: head.then_some(&self.head),
@@ -248,9 +248,9 @@ impl Followed {
         })
     }
 
-    /// All that has changed was sent.
-    pub fn was_sent(&mut self) {
-        self.changed = Changed::default();
+    /// Records that all changes were sent.
+    pub fn clear_changes(&mut self) {
+        self.changed = ChangedFields::default();
     }
 }
 
@@ -264,7 +264,7 @@ fn is_same(before: &Weak<ServedModel>, now: Option<&Arc<ServedModel>>) -> bool {
 impl From<IndexEntry> for Head {
     fn from(entry: IndexEntry) -> Self {
         let IndexEntry { name, namespace, version, state, reason, excerpt } = entry;
-        // It says the same and more.
+        // The excerpt says the same and more.
         let reason = if excerpt.is_empty() { reason } else { excerpt };
         Self { name, namespace, version, state, reason }
     }
@@ -342,7 +342,7 @@ impl From<RecentDurations> for Latency {
     }
 }
 
-/// To three digits behind the point.
+/// Rounds to three decimals.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -5,22 +5,22 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use galatea_engine::{Engine, IndexEntry, ServedModel};
 use galatea_frontend::without_middle;
 
-use super::model::{Followed, ModelRow};
-use crate::{history::Counted, words::key};
+use super::model::{FollowedVersion, ModelRow};
+use crate::{history::VersionCounts, words::key};
 
-/// Most versions that are shown.
+/// The most versions that are shown.
 const MOST: usize = 5000;
-/// Repositories are looked at every so many samples for models that were added to them: that reads folders.
+/// The number of samples after which repositories are searched for added models, because that reads folders.
 const LISTED_EVERY: u32 = 5;
-/// Most bytes of a reason, and of one after many others that are longer.
+/// The most bytes of a reason, and of a reason after many other long ones.
 const LONG_REASON: usize = 4 << 10;
 const SHORT_REASON: usize = 256;
 const MOST_LONG_REASONS: usize = 200;
 
-/// All versions of all models. Dropped, nothing is recorded for it any more.
+/// All versions of all models. Dropping it stops the recording of durations.
 #[derive(Debug, Default)]
 pub(crate) struct Models {
-    followed: BTreeMap<String, Followed>,
+    followed: BTreeMap<String, FollowedVersion>,
     removed: Vec<String>,
     left_out: usize,
     revision: Option<u64>,
@@ -28,11 +28,11 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Reads all counters, `elapsed` after the last time, and what there is where that may have changed.
+    /// Reads all counters, `elapsed` after the last sample. It lists the models again if they may have changed.
     pub fn sample(&mut self, engine: &Engine, elapsed: Duration) {
         self.removed.clear();
-        self.followed.values_mut().for_each(Followed::was_sent);
-        // Before the list: a change while it is made is found at the next sample.
+        self.followed.values_mut().for_each(FollowedVersion::clear_changes);
+        // Read before the list: the next sample finds a change that happens meanwhile.
         let revision = engine.revision();
         self.since_listed += 1;
         if self.revision != Some(revision) || self.since_listed >= LISTED_EVERY {
@@ -43,7 +43,7 @@ impl Models {
     }
 
     fn list(&mut self, engine: &Engine) {
-        // The start has failed: there is nothing.
+        // An error means that the start has failed and there are no models.
         let entries = engine.repository_index(false).unwrap_or_default();
         self.left_out = entries.len().saturating_sub(MOST);
         let served = served_by_key(engine);
@@ -58,34 +58,34 @@ impl Models {
                     known.update(entry, served);
                     known
                 }
-                None => Followed::new(key.clone(), entry, served),
+                None => FollowedVersion::new(key.clone(), entry, served),
             };
             self.followed.insert(key, followed);
         }
-        before.values().for_each(Followed::leave);
+        before.values().for_each(FollowedVersion::leave);
         self.removed.extend(before.into_keys());
     }
 
-    /// What those that are ready had counted at the last sample.
-    pub fn counted(&self) -> impl Iterator<Item = (&str, Counted)> {
-        self.followed.values().filter_map(Followed::counted)
+    /// Returns the counts of ready versions at the last sample.
+    pub fn counted(&self) -> impl Iterator<Item = (&str, VersionCounts)> {
+        self.followed.values().filter_map(FollowedVersion::counted)
     }
 
     pub fn rows(&self) -> Vec<ModelRow<'_>> {
-        self.followed.values().map(Followed::row).collect()
+        self.followed.values().map(FollowedVersion::row).collect()
     }
 
-    /// Those that the last sample has found to be different.
+    /// Returns the versions that the last sample found changed.
     pub fn changed_rows(&self) -> Vec<ModelRow<'_>> {
-        self.followed.values().filter_map(Followed::changed_row).collect()
+        self.followed.values().filter_map(FollowedVersion::changed_row).collect()
     }
 
-    /// Keys of those that the last sample has not found any more.
+    /// Returns the keys of versions that the last sample no longer found.
     pub fn removed(&self) -> &[String] {
         &self.removed
     }
 
-    /// How many there are beyond those that are shown.
+    /// Returns the number of versions beyond the limit.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -93,7 +93,7 @@ impl Models {
 
 impl Drop for Models {
     fn drop(&mut self) {
-        self.followed.values().for_each(Followed::leave);
+        self.followed.values().for_each(FollowedVersion::leave);
     }
 }
 

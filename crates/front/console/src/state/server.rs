@@ -1,4 +1,4 @@
-//! The server itself.
+//! The state of the server itself.
 
 use std::{num::NonZero, thread, time::Duration};
 
@@ -20,19 +20,19 @@ pub(crate) struct ServerRow {
     ready: bool,
     may_load: bool,
     may_load_reason: String,
-    /// How loaded the server is: 1 is full, more has a queue; `None`: it has no model with instances.
+    /// The load of the server: at 1 it is full, above it requests queue. `None` if no model has instances.
     load: Option<f64>,
     cpu: Option<Cpu>,
     memory: Memory,
     connections: Connections,
     gpus: Vec<Gpu>,
     watchers: usize,
-    /// Repositories that did not answer when they were last asked. Where they are is not for everybody who may look.
+    /// The number of repositories that did not answer last time. Not every viewer may know their places.
     repositories_away: usize,
     restricted: Vec<&'static str>,
 }
 
-/// Of the machine.
+/// The use of the machine's processors and memory.
 #[derive(Debug, Serialize)]
 struct Cpu {
     utilization: f64,
@@ -49,7 +49,7 @@ struct Memory {
     budget_refused: usize,
 }
 
-/// Those of all front ends, which share their limits.
+/// The connections of all front ends, which share their limits.
 #[derive(Debug, Serialize)]
 struct Connections {
     open: usize,
@@ -69,7 +69,7 @@ struct Gpu {
 }
 
 impl ServerRow {
-    /// As it is now. `restricted`: names of the groups of calls that need a header.
+    /// Returns the current state. `restricted`: names of the groups of calls that need a header.
     pub fn of(
         engine: &Engine,
         uptime: Duration,
@@ -110,7 +110,7 @@ impl ServerRow {
     }
 }
 
-/// Why clients may not load and unload models; empty where they may.
+/// Returns the reason why clients may not load and unload models; empty if they may.
 fn why_not_to_load(engine: &Engine) -> String {
     const ADVICE: &str =
         "Start the server with `--model-control-mode=explicit` to load and unload models.";

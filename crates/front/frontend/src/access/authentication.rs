@@ -1,4 +1,4 @@
-//! Who sends a request, and whether that may be done: the operator's policy, asked by both protocols.
+//! Authentication of clients and the operator's policy about what they may do, for both protocols.
 
 use std::{
     fmt,
@@ -14,26 +14,26 @@ use crate::{
     client_limits::{CallAccount, ClientLimitError},
 };
 
-/// The headers that credentials come in, and their names in gRPC's metadata.
+/// The headers that carry credentials. gRPC metadata uses the same names.
 const AUTHORIZATION: &str = "authorization";
 const API_KEY: &str = "x-api-key";
 
-/// Whether clients have to prove who they are. By default nobody has to.
+/// The policy that clients must satisfy. By default there is none, and every client is admitted.
 #[derive(Clone, Debug, Default)]
 pub struct Authentication(Option<Arc<Gate>>);
 
 impl Authentication {
-    /// By this policy.
+    /// Returns authentication by this policy.
     pub fn by(gate: Arc<Gate>) -> Self {
         Self(Some(gate))
     }
 
-    /// Whether a policy is asked at all.
+    /// Returns `true` if there is a policy.
     pub fn is_active(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Lets a request in, or not. `header`: all values of a header of the request, by its name in small letters.
+    /// Admits or refuses a request. `header` returns all values of a request header, by its name in lower case.
     #[inline]
     pub fn admit<'h, H>(
         &self,
@@ -67,69 +67,69 @@ fn admit<'h, H: Iterator<Item = &'h [u8]>>(
     let grantee = gate.admit(&credentials, action, now())?;
     let is_browser = credentials.are_sent_by_browsers();
     let (gate, revoked) = (gate.clone(), None);
-    let known = Known { gate, grantee, generation: 0, revoked, is_browser };
+    let known = KnownCaller { gate, grantee, generation: 0, revoked, is_browser };
     Ok(Caller { known: Some(Box::new(known)), account: None })
 }
 
-/// The second since 1970.
+/// Returns the seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Who sends a request. By default anybody, who may do anything: nobody has to say who it is.
+/// The sender of a request. By default anybody, who may do anything, because no policy asks for proof.
 #[derive(Clone, Default)]
 pub struct Caller {
-    known: Option<Box<Known>>,
-    /// Whose limits its requests count to, where there are limits.
+    known: Option<Box<KnownCaller>>,
+    /// The account whose limits its requests count to; `None` without limits.
     account: Option<CallAccount>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct KnownCaller {
     gate: Arc<Gate>,
-    /// `None`: the request is one that anybody may make.
+    /// `None` for a request that anybody may make.
     grantee: Option<Arc<Grantee>>,
-    /// Of the policy, as it was when that was looked up; 0: not known.
+    /// The generation of the policy when the grantee was looked up; 0 if not known.
     generation: u64,
-    /// Why it is not let in any more.
+    /// The reason why the caller is no longer admitted.
     revoked: Option<AccessError>,
     is_browser: bool,
 }
 
 impl Caller {
-    /// Who it is, where that was asked.
+    /// Returns the proven identity, if the policy asked for one.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         let grantee = self.known.as_ref()?.grantee.as_ref()?;
         (!grantee.is_anybody()).then(|| grantee.identity())
     }
 
-    /// Its requests count to these limits from now on.
+    /// Counts the caller's requests to these limits from now on.
     pub fn count_to(&mut self, account: Option<CallAccount>) {
         self.account = account;
     }
 
-    /// Whose limits its requests count to.
+    /// Returns the account whose limits the caller's requests count to.
     pub fn account(&self) -> Option<&CallAccount> {
         self.account.as_ref()
     }
 
-    /// One more request of so many bytes: what it takes of the client's limits until that is dropped.
+    /// Begins a request of `bytes` bytes. The returned share of the client's limits is held until it is dropped.
     #[inline]
     pub fn begin(&self, bytes: usize) -> Result<Option<Box<ClientShare>>, ClientLimitError> {
         self.account.as_ref().map(|account| account.begin(bytes)).transpose()
     }
 
-    /// Whether it may do this too, now that it is known what exactly.
+    /// Checks that the caller may also do `action`, once it is known exactly.
     #[inline]
     pub fn check(&self, action: &Action<'_>) -> Result<(), AccessError> {
         match self.known.as_deref() {
             None => Ok(()),
-            Some(Known { revoked: Some(error), .. }) => Err(error.clone()),
+            Some(KnownCaller { revoked: Some(error), .. }) => Err(error.clone()),
             Some(known) => known.gate.check(known.grantee.as_deref(), action),
         }
     }
 
-    /// It goes on, on a stream, long after it was let in: its proof may have expired meanwhile, or the policy have changed.
+    /// Checks again for a long stream: the proof may have expired since, or the policy may have changed.
     #[inline]
     pub fn renew(&mut self) {
         if let Some(known) = &mut self.known {
@@ -137,20 +137,20 @@ impl Caller {
         }
     }
 
-    /// Whether this model may be told of: for lists.
+    /// Returns `true` if the caller may see this model in lists.
     pub fn may_read(&self, model: &str) -> bool {
         let grantee = self.known.as_ref().and_then(|known| known.grantee.as_ref());
         self.known.is_none() || grantee.is_some_and(|grantee| grantee.may(&Action::Read(model)))
     }
 
-    /// Whether the credential may be sent by a browser of its own accord, so that a page of another site could have had it
-    /// sent.
+    /// Returns `true` if a browser may send the credential by itself, so that a page of another site could have caused
+    /// the request.
     pub fn is_browser(&self) -> bool {
         self.known.as_ref().is_some_and(|known| known.is_browser)
     }
 }
 
-impl Known {
+impl KnownCaller {
     fn renew(&mut self) {
         let Some(grantee) = &self.grantee else { return };
         match self.gate.renew(grantee, self.generation, now()) {

@@ -3,16 +3,16 @@
 use galatea_types::{Error, InferRequest, ParameterValue, RESERVED_PARAMETERS};
 use regex::{Regex, RegexBuilder};
 
-/// Most memory for an expression.
+/// The most memory, in bytes, for a compiled expression.
 const MAX_EXPRESSION: usize = 1 << 20;
 
-/// Which headers become parameters. By default none does.
+/// The headers that become parameters. By default none does.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderForwarding {
     pattern: Option<Regex>,
 }
 
-/// An expression that is none, or takes too much memory.
+/// The error for a pattern that is no regular expression or takes too much memory.
 #[derive(Debug, thiserror::Error)]
 #[error("'{pattern}' is no regular expression: {source}")]
 pub struct PatternError {
@@ -24,7 +24,7 @@ impl PatternError {
     /// Compiles an expression that the operator wrote as `pattern`.
     ///
     /// # Errors
-    /// When it is none, or too long.
+    /// When `pattern` is no regular expression, or compiles to more than 1 MiB.
     pub fn or_built(pattern: &str, builder: &mut RegexBuilder) -> Result<Regex, Self> {
         let built = builder.size_limit(MAX_EXPRESSION).build();
         built.map_err(|source| Self { pattern: pattern.to_owned(), source: Box::new(source) })
@@ -32,7 +32,8 @@ impl PatternError {
 }
 
 impl HeaderForwarding {
-    /// Headers whose names the expression matches somewhere, whatever their case unless it says `(?-i)`; the empty expression matches none.
+    /// Forwards headers whose names contain a match. Case is ignored unless the expression says `(?-i)`. The empty
+    /// expression matches none.
     pub fn matching(pattern: &str) -> Result<Self, PatternError> {
         if pattern.is_empty() {
             return Ok(Self::default());
@@ -42,13 +43,13 @@ impl HeaderForwarding {
         Ok(Self { pattern: Some(pattern) })
     }
 
-    /// Whether any header may become a parameter.
+    /// Returns `true` if any header may become a parameter.
     pub fn is_active(&self) -> bool {
         self.pattern.is_some()
     }
 
-    /// Adds the headers that match to the parameters of a request. A header cannot take the place of what the protocol
-    /// gives a meaning.
+    /// Adds the matching headers to the parameters of a request. A header with a name that the protocol reserves is
+    /// refused.
     pub fn forward<'h>(
         &self,
         headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
@@ -72,7 +73,7 @@ impl HeaderForwarding {
     }
 }
 
-/// Whatever the case: a client may choose it, and on the way it may change.
+/// Ignores case: clients choose it, and proxies may change it.
 fn is_reserved(name: &str) -> bool {
     let is_prefixed = name.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("triton_"));
     let mut reserved = RESERVED_PARAMETERS.iter().chain(&["headers"]);

@@ -1,4 +1,4 @@
-//! Who may call what, and which headers reach the model: rules of the operator, the same for both protocols.
+//! Access rules of the operator, the same for both protocols: who may call what, and which headers reach the model.
 
 mod authentication;
 mod forwarding;

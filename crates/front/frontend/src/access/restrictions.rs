@@ -1,21 +1,21 @@
-//! Calls that need a header with a value that only some clients know.
+//! Restricted calls, which need a header with a value that only some clients know.
 
 use std::hint::black_box;
 
-/// A group of calls that can be restricted. Every call of either protocol belongs to one.
+/// A group of calls that can be restricted. Every call of either protocol belongs to one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiCategory {
-    /// Whether server and models are live and ready.
+    /// Liveness and readiness of the server and of models.
     Health,
-    /// Metadata of server and models.
+    /// Metadata of the server and of models.
     Metadata,
     /// Inference of every kind.
     Inference,
-    /// Regions of system and CUDA shared memory.
+    /// System and CUDA shared memory regions.
     SharedMemory,
     /// Configurations of models.
     ModelConfig,
-    /// Index, load and unload.
+    /// Repository index, load and unload.
     ModelRepository,
     /// Statistics of models.
     Statistics,
@@ -26,7 +26,7 @@ pub enum ApiCategory {
 }
 
 galatea_types::names! {
-    /// As it is named on the command line.
+    /// Returns the name of the group on the command line.
     pub ApiCategory::name {
         Health = "health", Metadata = "metadata", Inference = "inference", SharedMemory = "shared-memory",
         ModelConfig = "model-config", ModelRepository = "model-repository", Statistics = "statistics",
@@ -34,7 +34,7 @@ galatea_types::names! {
     }
 }
 
-/// What a restricted call must bring.
+/// The header that a restricted call must send.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Restriction {
     header: String,
@@ -42,12 +42,12 @@ pub struct Restriction {
 }
 
 impl Restriction {
-    /// The name of the header, as the operator wrote it.
+    /// Returns the name of the header, as the operator wrote it.
     pub fn header(&self) -> &str {
         &self.header
     }
 
-    /// Takes as long for a value that is nearly right as for one that is wrong from its first byte.
+    /// Compares in constant time: an almost correct value takes as long as one that is wrong from its first byte.
     fn is_met_by(&self, given: &[u8]) -> bool {
         let expected = self.value.as_bytes();
         let differing = given.iter().zip(expected).fold(0, |found, (a, b)| found | (a ^ b));
@@ -56,19 +56,19 @@ impl Restriction {
 }
 
 impl std::fmt::Debug for Restriction {
-    /// Without the value, which is a secret.
+    /// Omits the value, which is a secret.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Restriction").field("header", &self.header).finish_non_exhaustive()
     }
 }
 
-/// Which groups of calls are restricted, and by what. By default none is.
+/// The restricted groups of calls and their headers. By default no group is restricted.
 #[derive(Clone, Debug, Default)]
 pub struct RestrictedApis {
     restrictions: [Option<Restriction>; ApiCategory::ALL.len()],
 }
 
-/// Why a rule is not taken. The texts about groups are Triton's.
+/// The reason why a rule is refused. The texts about groups are Triton's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "their texts say what they are")]
 pub enum RestrictionError {
@@ -78,13 +78,13 @@ pub enum RestrictionError {
     Unknown { what: &'static str, name: String },
     #[error("restricted {what} '{name}' can not be specified in multiple config groups")]
     Repeated { what: &'static str, name: String },
-    /// No client could send it: all these calls would be closed to everybody.
+    /// No client could send such a header, so these calls would be closed to everybody.
     #[error("'{0}' is no name of a header")]
     NoHeaderName(String),
 }
 
 impl RestrictedApis {
-    /// Adds a rule `group,group:header=value`. `what` is what the protocol calls a group, and clients send the header with
+    /// Adds a rule `group,group:header=value`. `what` is the protocol's word for a group. Clients send the header with
     /// `prefix` before its name.
     pub fn restrict(
         &mut self,
@@ -116,19 +116,19 @@ impl RestrictedApis {
         Ok(())
     }
 
-    /// The names of the groups that are restricted.
+    /// Returns the names of the restricted groups.
     pub fn restricted_names(&self) -> Vec<&'static str> {
         let restricted = ApiCategory::ALL.into_iter().filter(|&category| self.restricts(category));
         restricted.map(ApiCategory::name).collect()
     }
 
-    /// Whether calls of this group need a header.
+    /// Returns `true` if calls of this group need a header.
     pub fn restricts(&self, category: ApiCategory) -> bool {
         self.restrictions[category as usize].is_some()
     }
 
-    /// Whether a call of this group may go on, for a client whose headers `value_of` looks up, whatever the case of their
-    /// names. An error is the restriction that is not met.
+    /// Checks the headers of a call of this group. `value_of` looks up a header, whatever the case of its name. The
+    /// error is the restriction that the call does not meet.
     pub fn check<'h>(
         &self,
         category: ApiCategory,
@@ -140,7 +140,7 @@ impl RestrictedApis {
     }
 }
 
-/// The characters of a token of HTTP.
+/// Returns `true` for the characters of an HTTP token.
 fn is_of_header_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

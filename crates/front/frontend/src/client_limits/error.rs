@@ -1,4 +1,4 @@
-//! Why a request of a client is refused that has enough of the server already.
+//! The refusal of a request whose client has reached its limits.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ pub(super) enum Limit {
 }
 
 galatea_types::names! {
-    /// As the metrics call it.
+    /// Returns the name of the limit in the metrics.
     pub Limit::name {
         ClientRequests = "client_requests", ClientBytes = "client_bytes",
         ConnectionRequests = "connection_requests", ConnectionBytes = "connection_bytes", Rate = "client_rate",
     }
 }
 
-/// A client has as much of the server as it may: 429, RESOURCE_EXHAUSTED.
+/// The error for a client that has reached a limit: 429, RESOURCE_EXHAUSTED.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ClientLimitError {
@@ -32,7 +32,7 @@ pub struct ClientLimitError {
     wait: Duration,
 }
 
-/// When to try again where nobody can know: when another request of the client ends.
+/// The advised pause when the time is unknown: the limit is free when another request of the client ends.
 const SOON: Duration = Duration::from_secs(1);
 
 impl ClientLimitError {
@@ -73,17 +73,17 @@ impl ClientLimitError {
         self.limit
     }
 
-    /// How long to wait before trying again.
+    /// Returns the time to wait before another attempt.
     pub fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// The same in whole seconds, at least one: the form that HTTP has for it.
+    /// Returns the wait in whole seconds, at least one, which is the form in HTTP.
     pub fn wait_seconds(&self) -> u64 {
         (self.wait.as_secs() + u64::from(self.wait.subsec_nanos() > 0)).max(1)
     }
 
-    /// The one that an error came from.
+    /// Returns the limit error that caused `error`, if one did.
     pub fn of(error: &Error) -> Option<&Self> {
         std::error::Error::source(error)?.downcast_ref()
     }

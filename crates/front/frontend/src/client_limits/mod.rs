@@ -1,7 +1,7 @@
-//! How much of the server one client may have: requests and bytes in hand, and requests a second.
+//! Limits on the share of the server that one client may use: requests and bytes in progress, and requests a second.
 //!
-//! A client is who it has proved to be, or else the address that it comes from. Off, which is the default, this costs one
-//! branch a request.
+//! A client is its proven identity, or else the address that it connects from. With no limits, the default, this costs
+//! one branch a request.
 
 mod error;
 mod table;
@@ -24,14 +24,14 @@ use self::{
 };
 use crate::client::Client;
 
-/// The limits of clients, as the operator has set them.
+/// The limits of clients, set by the operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientLimitSettings {
-    /// Of all requests of one client.
+    /// The limits of all requests of one client.
     pub client: ShareLimits,
-    /// Of the requests on one connection.
+    /// The limits of the requests on one connection.
     pub connection: ShareLimits,
-    /// Of one client.
+    /// The request rate of one client.
     pub rate: Option<RequestRate>,
 }
 
@@ -41,47 +41,47 @@ impl Default for ClientLimitSettings {
     }
 }
 
-/// The limits of clients, and what each has in hand; shared by all front ends. By default there are none.
+/// The limits of clients and the current use of each, shared by all front ends. By default there are none.
 #[derive(Clone, Debug, Default)]
-pub struct ClientLimits(Option<Arc<Inner>>);
+pub struct ClientLimits(Option<Arc<LimitState>>);
 
 #[derive(Debug)]
-struct Inner {
+struct LimitState {
     settings: ClientLimitSettings,
     accounts: Accounts,
     refused: [AtomicU64; Limit::ALL.len()],
 }
 
-/// What the requests of one connection count to; of none where there are no limits.
+/// The account of the requests of one connection; empty without limits per connection.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionAccount(Option<Arc<ClientAccount>>);
 
-/// Whom the requests of a call count to.
+/// The accounts that the requests of a call count to.
 #[derive(Clone, Debug)]
 pub struct CallAccount {
-    limits: Arc<Inner>,
+    limits: Arc<LimitState>,
     client: Arc<OneClient>,
     connection: Option<Arc<ClientAccount>>,
 }
 
 impl ClientLimits {
-    /// With these limits, if they are any.
+    /// Returns these limits, or none for the default settings.
     pub fn new(settings: ClientLimitSettings) -> Self {
         if settings == ClientLimitSettings::default() {
             return Self::default();
         }
         let accounts = Accounts::new(settings.client, settings.rate);
-        Self(Some(Arc::new(Inner { settings, accounts, refused: Default::default() })))
+        Self(Some(Arc::new(LimitState { settings, accounts, refused: Default::default() })))
     }
 
-    /// For a new connection.
+    /// Returns the account of a new connection.
     pub fn connection(&self) -> ConnectionAccount {
         let limits = self.0.as_ref().map(|inner| inner.settings.connection);
         let limits = limits.filter(|limits| *limits != ShareLimits::NONE);
         ConnectionAccount(limits.map(ClientAccount::new))
     }
 
-    /// Whom a call counts to; `None`: there are no limits.
+    /// Returns the account that a call counts to; `None` if there are no limits.
     #[inline]
     pub fn account(
         &self,
@@ -94,7 +94,7 @@ impl ClientLimits {
         Some(CallAccount { limits: inner.clone(), client: one, connection: connection.0.clone() })
     }
 
-    /// How many requests were refused, by limit.
+    /// Returns the number of refused requests by limit.
     pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let counts = self.0.iter().flat_map(|inner| inner.refused.iter());
         Limit::ALL.iter().map(|limit| limit.name()).zip(counts.map(|count| count.load(Relaxed)))
@@ -102,7 +102,7 @@ impl ClientLimits {
 }
 
 impl CallAccount {
-    /// One more request of so many bytes: what it takes until that is dropped, or why it may not be taken.
+    /// Begins a request of `bytes` bytes. Its share is held until it is dropped; the error names the limit that was reached.
     pub fn begin(&self, bytes: usize) -> Result<Box<ClientShare>, ClientLimitError> {
         self.begin_at(bytes, Instant::now())
     }
@@ -116,7 +116,7 @@ impl CallAccount {
                 share.and(connection.take(bytes).map_err(|over| self.over(over, false))?)
             }
         };
-        // Last: what is refused for another limit costs nothing of the rate.
+        // The rate comes last, so that a request refused by another limit uses none of it.
         self.client.pass(now).map_err(|wait| {
             let rate = self.limits.settings.rate.unwrap_or_default();
             self.refused(ClientLimitError::rate(rate, wait))
@@ -124,7 +124,7 @@ impl CallAccount {
         Ok(Box::new(share))
     }
 
-    /// The request turned out to be longer.
+    /// Grows the share of a request that turned out to be longer.
     pub fn grow(&self, share: &mut ClientShare, bytes: usize) -> Result<(), ClientLimitError> {
         share.grow(bytes).map_err(|over| {
             let limit = self.limits.settings.client.bytes;

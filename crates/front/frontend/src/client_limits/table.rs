@@ -1,4 +1,4 @@
-//! The clients that there are. Their number is bounded: who has nothing in hand, and no rate that is used up, is forgotten.
+//! The table of clients. Its size is bounded: a client without requests in progress and with a full rate is forgotten.
 
 use std::{
     collections::HashMap,
@@ -13,16 +13,16 @@ use galatea_types::{ClientAccount, LockExt, ShareLimits};
 use super::token_bucket::{RequestRate, TokenBucket};
 use crate::client::Peer;
 
-/// Parts of the table, each with a lock of its own.
+/// The number of parts of the table. Each has its own lock.
 const PARTS: usize = 16;
-/// Clients in one part. What comes beyond counts as one client.
+/// The most clients in one part. All clients beyond them share one account.
 const MOST: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Identity(u64),
     Ip4([u8; 4]),
-    /// The network of an address of IPv6: a client has all addresses of its own.
+    /// The /64 network of an IPv6 address, because one client has all its addresses.
     Ip6([u8; 8]),
     Unix,
 }
@@ -60,7 +60,7 @@ impl OneClient {
         Arc::new(Self { account: ClientAccount::new(limits), rate })
     }
 
-    /// One more request now, or how long until it may send one.
+    /// Counts a request against the rate. The error is the time until the next request is allowed.
     pub fn pass(&self, now: Instant) -> Result<(), Duration> {
         match &self.rate {
             None => Ok(()),
@@ -68,7 +68,7 @@ impl OneClient {
         }
     }
 
-    /// Whether a new one in its place would be the same.
+    /// Returns `true` if a new client in its place would behave the same.
     fn can_be_forgotten(self: &Arc<Self>, now: Instant) -> bool {
         let is_rested = |(rate, bucket): &(RequestRate, Mutex<TokenBucket>)| {
             bucket.lock_unpoisoned().is_full(*rate, now)
@@ -85,7 +85,7 @@ pub(super) struct Accounts {
     rate: Option<RequestRate>,
     hasher: RandomState,
     parts: [Mutex<HashMap<Key, Arc<OneClient>>>; PARTS],
-    /// Of those that find no place.
+    /// The shared account of the clients beyond the bound.
     others: Arc<OneClient>,
 }
 
@@ -97,7 +97,7 @@ impl Accounts {
 
     pub fn of(&self, peer: Peer, identity: Option<u64>) -> Arc<OneClient> {
         let key = Key::of(peer, identity);
-        // A remainder of 16.
+        // The remainder is below 16, so the index is in bounds.
         let part = &self.parts[self.hasher.hash_one(key) as usize % PARTS];
         let mut clients = part.lock_unpoisoned();
         if let Some(client) = clients.get(&key) {

@@ -1,13 +1,13 @@
-//! Requests a second, with a burst: a bucket of tokens that fills at the rate.
+//! A bucket of tokens that fills at a fixed rate: requests a second, with a burst.
 
 use std::time::{Duration, Instant};
 
-/// How often a client may send requests.
+/// The rate at which a client may send requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestRate {
-    /// In the long run; above 0.
+    /// Requests a second in the long run; above 0.
     pub per_second: f64,
-    /// At once, after a pause that was long enough; at least 1.
+    /// Requests at once after a long enough pause; at least 1.
     pub burst: f64,
 }
 
@@ -20,7 +20,7 @@ impl Default for RequestRate {
 #[derive(Debug)]
 pub(super) struct TokenBucket {
     tokens: f64,
-    /// `None`: full, as long as nothing was taken.
+    /// The time of the last fill; `None` for a full bucket from which nothing was taken.
     filled: Option<Instant>,
 }
 
@@ -29,7 +29,7 @@ impl TokenBucket {
         Self { tokens: rate.burst, filled: None }
     }
 
-    /// Takes one, or says how long it is until there is one.
+    /// Takes one token. The error is the time until the next token.
     pub fn take(&mut self, rate: RequestRate, now: Instant) -> Result<(), Duration> {
         self.fill(rate, now);
         if self.tokens >= 1.0 {

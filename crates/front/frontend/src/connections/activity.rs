@@ -1,4 +1,4 @@
-//! What one connection is at.
+//! The current activity of one connection.
 
 use std::{
     sync::{
@@ -12,57 +12,57 @@ use tokio::task::AbortHandle;
 
 use super::settings::ConnectionSettings;
 
-/// How requests lie on a connection.
+/// The order of requests on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// One after another: bytes that come while none is being answered begin one.
+    /// One after another: bytes that arrive while no request is being answered begin one.
     Sequential,
-    /// Side by side, announced by the protocol ([`Activity::begin_call`]). A connection opens with this many bytes.
+    /// Side by side, announced by the protocol ([`Activity::begin_call`]). A connection opens with `opening` bytes.
     Multiplexed {
-        /// Of the client's preface.
+        /// The length in bytes of the client's preface.
         opening: usize,
     },
 }
 
-/// What one connection is at; written by its stream and its protocol, read by the sweep.
+/// The current activity of one connection. Its stream and its protocol write it; the sweep reads it.
 ///
 /// Times are those of the sweep's coarse clock, in milliseconds.
 #[derive(Debug)]
 pub struct Activity {
     clock: Arc<AtomicU64>,
     framing: Framing,
-    /// Requests begun and not yet answered.
+    /// Requests that have begun and are not yet answered.
     calls: AtomicU32,
-    /// Of these, the ones whose next bytes the client has to send.
+    /// Those of `calls` whose next bytes the client has to send.
     receiving: AtomicU32,
-    /// The client is to send the head of a request, or what opens the connection.
+    /// The client has to send the head of a request, or the preface of the connection.
     is_opening: AtomicBool,
-    /// Whether a request has ever begun.
+    /// Is `true` once a request has begun.
     has_called: AtomicBool,
-    /// The socket takes no more: the client does not read.
+    /// The socket accepts no more bytes, because the client does not read.
     is_write_blocked: AtomicBool,
     last_progress: AtomicU64,
     opening_since: AtomicU64,
-    received: Pace,
-    sent: Pace,
+    received: TransferWindow,
+    sent: TransferWindow,
     abort: OnceLock<AbortHandle>,
     is_cut_off: AtomicBool,
 }
 
-/// Bytes since the beginning of a window of time.
+/// A count of bytes since the beginning of a window of time.
 #[derive(Debug, Default)]
-struct Pace {
+struct TransferWindow {
     since: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Pace {
+impl TransferWindow {
     fn begin(&self, now: u64) {
         self.since.store(now, Relaxed);
         self.bytes.store(0, Relaxed);
     }
 
-    /// Whether fewer bytes came in the last window than the settings want; begins the next one.
+    /// Returns `true` if the last window had fewer bytes than the settings demand, and begins the next one.
     fn is_too_slow(&self, now: u64, settings: &ConnectionSettings) -> bool {
         if now.saturating_sub(self.since.load(Relaxed)) < millis(settings.progress_timeout) {
             return false;
@@ -75,7 +75,7 @@ impl Pace {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(super) enum CloseReason {
     Head,
     Body,
     Response,
@@ -83,7 +83,7 @@ pub(super) enum Overdue {
 }
 
 impl Activity {
-    /// The activity of a connection that begins now, which nobody has registered. `clock`: milliseconds, moved by the owner.
+    /// Returns the activity of a connection that begins now and is not registered. `clock`: milliseconds, advanced by the owner.
     pub fn new(clock: Arc<AtomicU64>, framing: Framing) -> Self {
         let now = clock.load(Relaxed);
         Self {
@@ -96,15 +96,15 @@ impl Activity {
             is_write_blocked: AtomicBool::new(false),
             last_progress: AtomicU64::new(now),
             opening_since: AtomicU64::new(now),
-            received: Pace::default(),
-            sent: Pace::default(),
+            received: TransferWindow::default(),
+            sent: TransferWindow::default(),
             abort: OnceLock::new(),
             is_cut_off: AtomicBool::new(false),
         }
     }
 
-    /// A request is at hand. Until the guard is dropped the connection is not idle, and what it waits for is the
-    /// server's matter, unless it is [receiving](Self::receive).
+    /// Begins a request. Until the guard is dropped the connection is not idle and the server is the one that takes
+    /// time, except while it is [receiving](Self::receive).
     pub fn begin_call(self: &Arc<Self>) -> CallGuard {
         self.calls.fetch_add(1, Relaxed);
         self.is_opening.store(false, Relaxed);
@@ -112,8 +112,8 @@ impl Activity {
         CallGuard(self.clone())
     }
 
-    /// The rest of a request is awaited from the client, until the guard is dropped. For protocols with one request
-    /// at a time: the pace is that of the connection.
+    /// Waits for the rest of a request until the guard is dropped. Only for protocols with one request at a time,
+    /// because the rate is that of the connection.
     pub fn receive(self: &Arc<Self>) -> ReceivingGuard {
         if self.receiving.fetch_add(1, Relaxed) == 0 {
             self.received.begin(self.now());
@@ -121,7 +121,7 @@ impl Activity {
         ReceivingGuard(self.clone())
     }
 
-    /// Whether a request is being received or answered.
+    /// Returns `true` while a request is received or answered.
     pub fn has_calls(&self) -> bool {
         self.calls.load(Relaxed) > 0
     }
@@ -130,8 +130,8 @@ impl Activity {
         self.clock.load(Relaxed)
     }
 
-    /// So many bytes were read; none at the end of the stream.
-    pub(crate) fn has_read(&self, bytes: usize) {
+    /// Records that `bytes` bytes were read; 0 at the end of the stream.
+    pub(crate) fn record_read(&self, bytes: usize) {
         if bytes == 0 {
             return;
         }
@@ -152,9 +152,9 @@ impl Activity {
         }
     }
 
-    /// Of `offered` bytes the socket took `written`; none where it has no room. Nothing else says that a client reads, or
-    /// that it does not.
-    pub(crate) fn has_written(&self, offered: usize, written: usize) {
+    /// Records that the socket accepted `written` of `offered` bytes; 0 if it has no room. Nothing else shows that a
+    /// client reads.
+    pub(crate) fn record_written(&self, offered: usize, written: usize) {
         let now = self.now();
         let is_blocked = written < offered;
         let was_blocked = self.is_write_blocked.load(Relaxed);
@@ -170,26 +170,26 @@ impl Activity {
         }
     }
 
-    pub(super) fn overdue(&self, settings: &ConnectionSettings) -> Option<Overdue> {
+    pub(super) fn overdue(&self, settings: &ConnectionSettings) -> Option<CloseReason> {
         let now = self.now();
         if self.is_write_blocked.load(Relaxed) {
-            return self.sent.is_too_slow(now, settings).then_some(Overdue::Response);
+            return self.sent.is_too_slow(now, settings).then_some(CloseReason::Response);
         }
         if self.receiving.load(Relaxed) > 0 {
-            return self.received.is_too_slow(now, settings).then_some(Overdue::Body);
+            return self.received.is_too_slow(now, settings).then_some(CloseReason::Body);
         }
         if self.calls.load(Relaxed) > 0 {
             return None;
         }
         if self.is_opening.load(Relaxed) {
             let open_for = now.saturating_sub(self.opening_since.load(Relaxed));
-            return (open_for >= millis(settings.head_timeout)).then_some(Overdue::Head);
+            return (open_for >= millis(settings.head_timeout)).then_some(CloseReason::Head);
         }
         let idle_for = now.saturating_sub(self.last_progress.load(Relaxed));
-        (idle_for >= millis(settings.idle_timeout)).then_some(Overdue::Idle)
+        (idle_for >= millis(settings.idle_timeout)).then_some(CloseReason::Idle)
     }
 
-    /// How little is lost by closing the connection: the smallest goes first. `None` while a request is answered.
+    /// Returns the loss from closing this connection; the smallest is closed first. `None` while a request is answered.
     pub(super) fn worth(&self) -> Option<(bool, u64)> {
         let is_idle = self.calls.load(Relaxed) == 0
             && !self.is_write_blocked.load(Relaxed)
@@ -197,7 +197,7 @@ impl Activity {
         is_idle.then(|| (self.has_called.load(Relaxed), self.last_progress.load(Relaxed)))
     }
 
-    /// Closes the connection; `false` where that was done before.
+    /// Closes the connection. Returns `false` if it was closed before.
     pub(super) fn cut_off(&self) -> bool {
         let is_first = !self.is_cut_off.swap(true, Relaxed);
         if let Some(abort) = self.abort.get() {
@@ -219,7 +219,7 @@ impl Activity {
 pub struct CallGuard(Arc<Activity>);
 
 impl CallGuard {
-    /// The connection that the request came on.
+    /// Returns the activity of the connection that carried the request.
     pub fn activity(&self) -> &Arc<Activity> {
         &self.0
     }

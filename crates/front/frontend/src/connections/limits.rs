@@ -1,4 +1,4 @@
-//! The limits, and who is closed for them.
+//! The limits on connections, and the choice of connections to close.
 
 use std::{
     sync::{
@@ -12,27 +12,26 @@ use galatea_types::{MemoryBudget, MemoryReservation};
 use tokio::time::Instant;
 
 use super::{
-    activity::{Activity, Framing, Overdue},
+    activity::{Activity, CloseReason, Framing},
     registry::{Registry, Slot},
     settings::ConnectionSettings,
 };
 use crate::repeated_log::RepeatedLog;
 
-/// What a connection takes while nothing is read or written, about: its tasks, a short buffer, its socket's registration,
-/// and what is kept of its last request.
+/// The approximate memory of a connection that transfers nothing: its tasks, a short buffer, its socket's registration
+/// and the remains of its last request.
 const CONNECTION_BYTES: usize = 24 << 10;
 
-/// How long the end of a connection that is closed for another is waited for.
+/// The longest wait for the end of a connection that is closed to make room.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// The connections of a server, whichever front end has them, and their limits. One per server: all front ends share
-/// it.
+/// The connections of a server and their limits. There is one per server, which all front ends share.
 #[derive(Debug)]
 pub struct ConnectionLimits {
     settings: ConnectionSettings,
     memory: Arc<MemoryBudget>,
     start: Instant,
-    /// Milliseconds since `start`, set by the sweep.
+    /// Milliseconds since `start`, advanced by the sweep and by each new connection.
     clock: Arc<AtomicU64>,
     registry: Arc<Registry>,
     refused: RepeatedLog,
@@ -41,12 +40,12 @@ pub struct ConnectionLimits {
     idle: AtomicU64,
 }
 
-/// How often connections were refused and closed since the start.
+/// Numbers of refused and closed connections since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// No place was free, and no connection idle.
+    /// Connections refused because all places were taken and no connection was idle.
     pub refused: u64,
-    /// By reason.
+    /// Closed connections by reason.
     pub closed: [(&'static str, u64); 5],
 }
 
@@ -57,8 +56,8 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// The limits that `settings` ask for. While little of `memory` is left, slow clients, whose bodies and responses take
-    /// it, are waited for less.
+    /// Returns limits with these settings. While little of `memory` is left, slow bodies and responses, which hold
+    /// memory, time out sooner.
     pub fn new(settings: ConnectionSettings, memory: Arc<MemoryBudget>) -> Arc<Self> {
         Arc::new(Self::with(settings, memory))
     }
@@ -77,17 +76,17 @@ impl ConnectionLimits {
         }
     }
 
-    /// What they were made of.
+    /// Returns the settings of these limits.
     pub fn settings(&self) -> &ConnectionSettings {
         &self.settings
     }
 
-    /// Connections open now.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.registry.len()
     }
 
-    /// How often connections were refused and closed since the start.
+    /// Returns the numbers of refused and closed connections since the start.
     pub fn counts(&self) -> ConnectionCounts {
         let [head, body, response] = self.overdue.each_ref().map(RepeatedLog::total);
         let closed = [
@@ -100,13 +99,13 @@ impl ConnectionLimits {
         ConnectionCounts { refused: self.refused.total(), closed }
     }
 
-    /// How often [`sweep`](Self::sweep) is to be called.
+    /// Returns the interval at which to call [`sweep`](Self::sweep).
     pub(crate) fn sweep_interval(&self) -> Duration {
         self.settings.sweep_interval()
     }
 
-    /// Counts a connection. Where there is no room the idle one that is missed least is closed for it, which takes a
-    /// moment; `None` where none is idle.
+    /// Counts a new connection. If there is no room, the idle connection with the least to lose is closed first, which
+    /// takes a moment. Returns `None` if none is idle.
     pub(crate) async fn admit(&self, framing: Framing, uses_reserve: bool) -> Option<Slot> {
         self.set_clock();
         let most = match uses_reserve {
@@ -134,14 +133,14 @@ impl ConnectionLimits {
         slot
     }
 
-    /// A connection is in hand as soon as it is accepted: it counts, and what it asks for may be refused.
+    /// Reserves memory at once on accept: the connection counts from then on, and its requests may be refused.
     fn reservation(&self) -> MemoryReservation {
         let mut memory = self.memory.reservation();
         memory.grow(CONNECTION_BYTES);
         memory
     }
 
-    /// Closes the idle connection that is missed least; `false` where none is idle.
+    /// Closes the idle connection with the least to lose. Returns `false` if none is idle.
     pub(crate) fn make_room(&self) -> bool {
         let has_closed = self.registry.least_missed().is_some_and(|activity| activity.cut_off());
         if has_closed {
@@ -155,7 +154,7 @@ impl ConnectionLimits {
         has_closed
     }
 
-    /// Closes the connections that have kept the server waiting for too long.
+    /// Closes the connections that exceeded a time-out.
     pub(crate) fn sweep(&self) {
         self.set_clock();
         let is_short = self.memory.used() > self.memory.limit() / 4 * 3;
@@ -167,27 +166,27 @@ impl ConnectionLimits {
         }
     }
 
-    fn log_overdue(&self, what: Overdue, settings: &ConnectionSettings) {
+    fn log_overdue(&self, what: CloseReason, settings: &ConnectionSettings) {
         let ConnectionSettings { head_timeout, progress_timeout, idle_timeout, .. } = settings;
         let rate = settings.min_bytes_per_second;
         let [head, body, response] = &self.overdue;
         match what {
-            Overdue::Head => head.warn(|| {
+            CloseReason::Head => head.warn(|| {
                 format!("closed a connection: the head of its request was not complete after {head_timeout:?}")
             }),
-            Overdue::Body => body.warn(|| {
+            CloseReason::Body => body.warn(|| {
                 format!(
                     "closed a connection: it sent fewer than {rate} bytes a second of its request in \
                      {progress_timeout:?}"
                 )
             }),
-            Overdue::Response => response.warn(|| {
+            CloseReason::Response => response.warn(|| {
                 format!(
                     "closed a connection: it read fewer than {rate} bytes a second of its response in \
                      {progress_timeout:?}"
                 )
             }),
-            Overdue::Idle => {
+            CloseReason::Idle => {
                 self.idle.fetch_add(1, Relaxed);
                 log::debug!("closed a connection idle for {idle_timeout:?}");
             }

@@ -1,8 +1,7 @@
-//! All connections of a server: how many there may be, and how long each may keep it waiting.
+//! All connections of a server, with limits on their number and on the time that each may keep the server waiting.
 //!
-//! Every connection has an [`Activity`], which its stream and its protocol keep up to date with plain stores. One look
-//! over all of them every now and then ([`ConnectionLimits::sweep`]) finds those that keep the server waiting: no timer
-//! is set per request or read.
+//! The stream and the protocol of a connection update its [`Activity`] with plain stores. A regular sweep over all
+//! connections ([`ConnectionLimits::sweep`]) finds the overdue ones, so no timer is set per request or read.
 
 mod activity;
 mod limits;

@@ -1,4 +1,4 @@
-//! The list of connections. Its lock is taken when one comes or goes, and for a look over all of them.
+//! The list of connections. Its lock is taken when a connection opens or closes, and for a sweep.
 
 use std::{
     collections::HashMap,
@@ -9,14 +9,14 @@ use galatea_types::{LockExt, MemoryReservation};
 use tokio::sync::Notify;
 
 use super::{
-    activity::{Activity, Overdue},
+    activity::{Activity, CloseReason},
     settings::ConnectionSettings,
 };
 
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     state: Mutex<State>,
-    /// A connection has gone.
+    /// Notified when a connection has closed.
     freed: Notify,
 }
 
@@ -31,7 +31,7 @@ impl Registry {
         self.state.lock_unpoisoned().connections.len()
     }
 
-    /// The place of a connection that holds `memory`; `None` where there are `most`.
+    /// Registers a connection that holds `memory`. Returns `None` if `most` connections are open.
     pub fn insert(
         self: &Arc<Self>,
         activity: &Arc<Activity>,
@@ -50,7 +50,7 @@ impl Registry {
         Some(Slot { registry: self.clone(), key, activity, memory: memory() })
     }
 
-    /// As [`insert`](Self::insert), once there are fewer than `most`.
+    /// Like [`insert`](Self::insert), but waits until fewer than `most` connections are open.
     pub async fn insert_when_free(
         self: &Arc<Self>,
         activity: &Arc<Activity>,
@@ -72,7 +72,7 @@ impl Registry {
         ranked.min_by_key(|(worth, _)| *worth).map(|(_, activity)| activity.clone())
     }
 
-    pub fn overdue(&self, settings: &ConnectionSettings) -> Vec<(Arc<Activity>, Overdue)> {
+    pub fn overdue(&self, settings: &ConnectionSettings) -> Vec<(Arc<Activity>, CloseReason)> {
         let state = self.state.lock_unpoisoned();
         let overdue = |activity: &Arc<Activity>| {
             activity.overdue(settings).map(|what| (activity.clone(), what))
@@ -81,7 +81,7 @@ impl Registry {
     }
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The entry of one connection in the registry, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Slot {
     registry: Arc<Registry>,

@@ -1,24 +1,24 @@
-//! How many connections there may be, and how patient the server is.
+//! The limit on the number of connections, and the time-outs.
 
 use std::time::Duration;
 
-/// The time-out, and the bytes a second, of bodies and responses while memory is short.
+/// The time-out and the least bytes a second of bodies and responses while memory is short.
 const IMPATIENT: (Duration, u64) = (Duration::from_secs(5), 64 << 10);
 
-/// How many connections there may be and how patient the server is. A time-out of [`Duration::MAX`] is none.
+/// The limit on the number of connections, and their time-outs. [`Duration::MAX`] means no time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionSettings {
-    /// `--max-connections`: connections of all front ends together.
+    /// `--max-connections`: the most connections of all front ends together.
     pub max_connections: usize,
-    /// Of these, how many only the endpoint of the metrics may have.
+    /// The part of `max_connections` that only the metrics endpoint may use.
     pub reserved_connections: usize,
-    /// The head of a request, or what opens a connection, must be complete so long after its first byte.
+    /// The time from its first byte in which the head of a request, or the preface of a connection, must be complete.
     pub head_timeout: Duration,
-    /// Within so long the client must send, or read, some bytes of a body that is under way ...
+    /// The window in which a body or response in transfer must make progress.
     pub progress_timeout: Duration,
-    /// ... this many a second at least.
+    /// The least bytes a second within that window.
     pub min_bytes_per_second: u64,
-    /// A connection without requests is closed after so long.
+    /// The time after which a connection without requests is closed.
     pub idle_timeout: Duration,
 }
 
@@ -36,8 +36,8 @@ impl Default for ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// Those of a process that may have `descriptors` open: a quarter, and no fewer than 64, are kept back for model
-    /// files, workers and shared memory.
+    /// Returns the settings for a process that may open `descriptors` files. A quarter of them, and no fewer than 64,
+    /// stay reserved for model files, workers and shared memory.
     pub fn for_descriptors(descriptors: usize) -> Self {
         let default = Self::default();
         let kept_back = (descriptors / 4).max(64);
@@ -47,7 +47,7 @@ impl ConnectionSettings {
         Self { max_connections, reserved_connections, ..default }
     }
 
-    /// While memory is short: a client that sends or reads slowly holds what others are refused for.
+    /// Returns the settings while memory is short: a slow client holds memory for which other requests are refused.
     pub(super) fn impatient(self) -> Self {
         Self {
             progress_timeout: self.progress_timeout.min(IMPATIENT.0),
@@ -56,7 +56,7 @@ impl ConnectionSettings {
         }
     }
 
-    /// How often connections are looked at: often enough for the shortest time-out.
+    /// Returns the interval between sweeps, short enough for the shortest time-out.
     pub(super) fn sweep_interval(&self) -> Duration {
         let shortest = self.head_timeout.min(self.progress_timeout).min(self.idle_timeout);
         (shortest / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))

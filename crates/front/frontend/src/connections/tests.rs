@@ -11,7 +11,7 @@ use std::{
 use galatea_types::MemoryBudget;
 
 use super::{
-    activity::{Activity, Framing, Overdue},
+    activity::{Activity, CloseReason, Framing},
     limits::ConnectionLimits,
     settings::ConnectionSettings,
 };
@@ -39,7 +39,7 @@ impl Client {
         Self { activity: Arc::new(Activity::new(clock.clone(), framing)), clock }
     }
 
-    fn after(&self, seconds: u64) -> Option<Overdue> {
+    fn after(&self, seconds: u64) -> Option<CloseReason> {
         self.clock.fetch_add(seconds * 1000, Relaxed);
         self.activity.overdue(&settings())
     }
@@ -49,8 +49,8 @@ impl Client {
 fn a_head_must_be_complete_in_time_however_it_trickles() {
     let client = Client::with(Framing::Sequential);
     assert_eq!(client.after(19), None);
-    client.activity.has_read(1);
-    assert_eq!(client.after(1), Some(Overdue::Head), "the time runs from the beginning");
+    client.activity.record_read(1);
+    assert_eq!(client.after(1), Some(CloseReason::Head), "the time runs from the beginning");
     let _call = client.activity.begin_call();
     assert_eq!(client.after(1000), None, "the server takes its time");
 }
@@ -60,11 +60,11 @@ fn a_connection_is_idle_between_requests_and_a_byte_begins_the_next() {
     let client = Client::with(Framing::Sequential);
     drop(client.activity.begin_call());
     assert_eq!(client.after(599), None);
-    client.activity.has_read(1);
+    client.activity.record_read(1);
     assert_eq!(client.after(19), None);
-    assert_eq!(client.after(1), Some(Overdue::Head));
+    assert_eq!(client.after(1), Some(CloseReason::Head));
     drop(client.activity.begin_call());
-    assert_eq!(client.after(600), Some(Overdue::Idle));
+    assert_eq!(client.after(600), Some(CloseReason::Idle));
 }
 
 #[test]
@@ -72,11 +72,11 @@ fn a_body_must_keep_a_pace_and_not_on_average() {
     let client = Client::with(Framing::Sequential);
     let call = client.activity.begin_call();
     let receiving = call.activity().receive();
-    client.activity.has_read(1 << 20);
+    client.activity.record_read(1 << 20);
     assert_eq!(client.after(30), None);
-    client.activity.has_read(2999);
+    client.activity.record_read(2999);
     assert_eq!(client.after(29), None);
-    assert_eq!(client.after(1), Some(Overdue::Body), "what came before does not count");
+    assert_eq!(client.after(1), Some(CloseReason::Body), "what came before does not count");
     drop(receiving);
     assert_eq!(client.after(1000), None, "the server takes its time");
 }
@@ -86,36 +86,36 @@ fn a_slow_body_is_waited_for_less_while_memory_is_short() {
     let client = Client::with(Framing::Sequential);
     let call = client.activity.begin_call();
     let _receiving = call.activity().receive();
-    client.activity.has_read(320_000);
+    client.activity.record_read(320_000);
     assert_eq!(client.after(5), None);
-    assert_eq!(client.activity.overdue(&settings().impatient()), Some(Overdue::Body));
+    assert_eq!(client.activity.overdue(&settings().impatient()), Some(CloseReason::Body));
 }
 
 #[test]
 fn a_response_must_be_read() {
     let client = Client::with(Framing::Sequential);
     drop(client.activity.begin_call());
-    client.activity.has_written(1 << 20, 1 << 16);
+    client.activity.record_written(1 << 20, 1 << 16);
     assert_eq!(client.after(29), None);
-    client.activity.has_written(1 << 20, 3000);
+    client.activity.record_written(1 << 20, 3000);
     assert_eq!(client.after(1), None);
-    client.activity.has_written(1 << 20, 0);
-    client.activity.has_written(1 << 20, 2999);
-    assert_eq!(client.after(30), Some(Overdue::Response));
-    client.activity.has_written(1 << 20, 1 << 20);
+    client.activity.record_written(1 << 20, 0);
+    client.activity.record_written(1 << 20, 2999);
+    assert_eq!(client.after(30), Some(CloseReason::Response));
+    client.activity.record_written(1 << 20, 1 << 20);
     assert_eq!(client.after(30), None, "it has all");
 }
 
 #[test]
 fn side_by_side_calls_open_once() {
     let client = Client::with(Framing::Multiplexed { opening: 33 });
-    client.activity.has_read(32);
-    assert_eq!(client.after(20), Some(Overdue::Head));
-    client.activity.has_read(1);
+    client.activity.record_read(32);
+    assert_eq!(client.after(20), Some(CloseReason::Head));
+    client.activity.record_read(1);
     assert_eq!(client.after(20), None);
-    client.activity.has_read(17);
+    client.activity.record_read(17);
     assert_eq!(client.after(599), None, "a ping begins no request");
-    assert_eq!(client.after(1), Some(Overdue::Idle));
+    assert_eq!(client.after(1), Some(CloseReason::Idle));
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]

@@ -1,4 +1,4 @@
-//! The line of a failed request: one each, and few of a model, or of requests that reach none, that keep failing.
+//! The log line of a failed request. A model that keeps failing gets few lines, and so do requests that reach no model.
 
 use std::{
     collections::HashMap,
@@ -9,19 +9,19 @@ use std::{
 use galatea_telemetry::LineLimit;
 use galatea_types::{Code, LockExt};
 
-/// Most models whose lines are limited each on its own; of others all together are.
+/// The most models with their own limits on lines. All other models share one.
 const MAX_MODELS: usize = 1024;
-/// Most bytes of the reason: its texts may have what clients sent in them.
+/// The most bytes of the reason, which may contain text from clients.
 const MAX_REASON: usize = 1024;
 
-/// How bad a failure is, and so at which level it is logged. Lines of one kind never take the place of another's.
+/// The severity of a failure, which decides its log level. Lines of one kind never use up the limit of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The server's or the model's: an error.
+    /// A failure of the server or the model: level error.
     Fault,
-    /// The server cannot do it now: a warning.
+    /// The server cannot do it now: level warning.
     Unavailable,
-    /// The client's: for information.
+    /// A mistake of the client: level info.
     Mistake,
 }
 
@@ -49,14 +49,14 @@ impl Kind {
 
 #[derive(Clone, Copy)]
 pub(super) struct FailedRequest<'a> {
-    /// Empty: it reached none.
+    /// Empty if the request reached no model.
     pub model: &'a str,
     pub version: Option<i64>,
-    /// Of the request; may be empty.
+    /// The id of the request; may be empty.
     pub id: &'a str,
-    /// What was asked: method and path, or the name of the call.
+    /// The call: method and path, or the gRPC name.
     pub call: &'a dyn fmt::Display,
-    /// The span it is in its client's trace.
+    /// The span of the request in its client's trace.
     pub trace: Option<&'a dyn fmt::Display>,
     pub code: Code,
     pub reason: &'a str,
@@ -68,10 +68,10 @@ pub(super) struct Failures {
     models: Mutex<HashMap<Box<str>, Arc<Limits>>>,
 }
 
-/// One of each kind.
+/// The limits of a model, one for each kind.
 type Limits = [LineLimit; 3];
 
-/// Those of a model; of none, if its name is empty.
+/// Returns the limits of a model, or those of requests that reached none if `model` is empty.
 fn limits(model: &str) -> Limits {
     [Kind::Fault, Kind::Unavailable, Kind::Mistake].map(|kind| {
         let (model, level) = (Box::<str>::from(model), kind.level());
@@ -113,7 +113,7 @@ impl Failures {
     }
 }
 
-/// With fields of its own for what the text names, where the log is JSON.
+/// Adds the model, version and request id as fields for JSON logs.
 fn log_line(level: log::Level, failed: &FailedRequest<'_>) {
     let FailedRequest { model, version, id, .. } = *failed;
     match version {
@@ -136,7 +136,7 @@ fn suppressed_line(model: &str, count: u64) -> String {
 fn line(failed: &FailedRequest<'_>) -> String {
     let FailedRequest { model, version, id, call, trace, code, reason } = *failed;
     let id = if id.is_empty() { "<id_unknown>" } else { id };
-    // Many texts begin with the id, which stands here already.
+    // Many texts begin with the id, which the line has already.
     let reason = reason.strip_prefix(&format!("[request id: {id}] ")).unwrap_or(reason);
     let first = reason.lines().map(str::trim_end).find(|line| !line.is_empty()).unwrap_or_default();
     let end = first.floor_char_boundary(MAX_REASON);

@@ -1,5 +1,4 @@
-//! What becomes of each request, for the operator: its line in the access log, the line of one that failed, and what
-//! the verbose levels say of it.
+//! Records each request for the operator: in the access log, in the log if it failed, and at the verbose levels.
 
 mod failures;
 mod recent;
@@ -29,36 +28,36 @@ pub use self::{
     subject::Subject,
 };
 
-/// Where requests are told of, by all front ends.
+/// The log of requests, used by all front ends.
 #[derive(Clone, Debug, Default)]
 pub struct RequestLog {
     access: Option<Arc<AccessLog>>,
 }
 
-/// The log is one of the process, and so is what limits its lines.
+/// These are per process because the log and the limits on its lines are.
 static FAILURES: LazyLock<Failures> = LazyLock::new(Failures::default);
 static RECENT: LazyLock<RecentFailures> = LazyLock::new(RecentFailures::default);
 
-/// The last failed requests of this process, but for health checks and the like.
+/// Returns the last failed requests of this process, without health checks and other routine requests.
 pub fn recent_failures() -> &'static RecentFailures {
     &RECENT
 }
 
 impl RequestLog {
-    /// With an access log.
+    /// Returns a request log that also writes to this access log.
     pub fn with_access_log(access: Arc<AccessLog>) -> Self {
         Self { access: Some(access) }
     }
 }
 
-/// The call that a request is.
+/// The protocol, method and path of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// `http` or `grpc`.
     pub protocol: &'static str,
-    /// Of HTTP; empty where it could not be read.
+    /// The HTTP method; empty if it could not be read.
     pub method: &'a str,
-    /// Without a query; of a gRPC call its full name. Empty where it could not be read.
+    /// The path without a query, or the full name of a gRPC call. Empty if it could not be read.
     pub path: &'a str,
 }
 
@@ -72,42 +71,42 @@ impl fmt::Display for Call<'_> {
     }
 }
 
-/// What a request was answered with.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// Of HTTP the status, of gRPC the code.
+    /// The HTTP status or the gRPC code.
     pub status: u16,
     /// Bytes of the body or message.
     pub bytes: u64,
-    /// Whether it is what the client hoped for.
+    /// Is `true` for the answer that the client hoped for.
     pub is_good: bool,
-    /// Why it failed, if it did and the log is to tell.
+    /// The reason of a failure that the log should report.
     pub failure: Option<(Code, &'a str)>,
 }
 
-/// One request between its head and its answer. Without an access log it holds only what the line of a failed request
-/// needs, and is small: it is made, and handed on, for every request.
+/// One request from its head to its answer. It is small, since every request makes and moves one: without an access log
+/// it holds only the contents of a failure line.
 ///
-/// Dropped before it was answered, it counts as cancelled by its client.
+/// An exchange that is dropped without an answer counts as cancelled by its client.
 #[derive(Debug, Default)]
-pub struct Exchange(Option<Open>);
+pub struct Exchange(Option<OpenExchange>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenExchange {
     protocol: &'static str,
     peer: Peer,
     identity: Option<Arc<Identity>>,
     subject: Subject,
-    /// Where the client has named its own.
+    /// The spans, if the client sent one of its own.
     spans: Option<Box<Spans>>,
-    /// The model has it: its failures are logged where it is executed, those of the server with all their causes.
+    /// The request was submitted to its model. From then on the model's side logs faults, with all their causes.
     is_submitted: bool,
     is_routine: bool,
-    /// Where there is an access log.
+    /// The access log entry, if there is an access log.
     entry: Option<Box<Entry>>,
 }
 
-/// Of one trace.
+/// The spans of one trace.
 #[derive(Clone, Copy, Debug)]
 struct Spans {
     client: TraceContext,
@@ -115,40 +114,40 @@ struct Spans {
 }
 
 impl Spans {
-    /// Those of a request of this span of the client's.
+    /// Returns the spans of a request below this span of the client.
     fn below(client: TraceContext) -> Box<Self> {
         Box::new(Self { client, request: client.child() })
     }
 }
 
-/// What the access log has beyond that.
+/// The additional data for the access log.
 #[derive(Debug)]
 struct Entry {
     log: Arc<AccessLog>,
     time: SystemTime,
     since: Instant,
-    /// The method and, from here on, the path.
+    /// The method, followed by the path from `path_at` on.
     call: String,
     path_at: usize,
     bytes_in: u64,
     bytes_out: u64,
     times: Arc<Times>,
-    /// Those of the request, once its model has it.
+    /// The observers of the request, once it was submitted to its model.
     observers: Observers,
 }
 
 impl RequestLog {
-    /// A request has come. `trace`: what the client sent as its `traceparent`.
+    /// Begins the record of a request. `trace` is the client's `traceparent` header.
     #[inline]
     pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
         log::debug!("{} request: {call}", title(call.protocol));
         let spans = trace.and_then(TraceContext::parse).map(Spans::below);
         let entry = self.access.as_ref().map(|log| Entry::new(log.clone(), call));
-        Exchange(Some(Open::new(call.protocol, peer, spans, entry)))
+        Exchange(Some(OpenExchange::new(call.protocol, peer, spans, entry)))
     }
 }
 
-impl Open {
+impl OpenExchange {
     fn new(
         protocol: &'static str,
         peer: Peer,
@@ -194,85 +193,85 @@ impl Entry {
 }
 
 impl Exchange {
-    /// Another request of the same call: one of a stream.
+    /// Returns the record of another request of the same call, such as the next one of a stream.
     pub fn of_same_call(&self) -> Exchange {
         let Some(open) = &self.0 else { return Exchange(None) };
         let entry = open.entry.as_ref();
         let entry = entry.map(|entry| Entry::new(entry.log.clone(), &entry.call(open.protocol)));
         let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
-        let mut other = Open::new(open.protocol, open.peer, spans, entry);
+        let mut other = OpenExchange::new(open.protocol, open.peer, spans, entry);
         other.identity.clone_from(&open.identity);
         Exchange(Some(other))
     }
 
-    /// What it is about, as far as that is known now.
+    /// Returns the subject, as far as it is known now.
     pub fn subject(&mut self) -> Option<&mut Subject> {
         self.0.as_mut().map(|open| &mut open.subject)
     }
 
-    /// Where it is of interest which model it asks for, which may not be there: only the access log tells of one that is
-    /// not.
+    /// Returns the subject if there is an access log. Only the access log reports a requested model that does not
+    /// exist.
     pub fn asked(&mut self) -> Option<&mut Subject> {
         let open = self.0.as_mut().filter(|open| open.entry.is_some())?;
         Some(&mut open.subject)
     }
 
-    /// It is sent by this one, who has proved it.
-    pub fn is_by(&mut self, identity: &Arc<Identity>) {
+    /// Records the sender, who has proved this identity.
+    pub fn set_identity(&mut self, identity: &Arc<Identity>) {
         if let Some(open) = &mut self.0 {
             open.identity = Some(identity.clone());
         }
     }
 
-    /// So many bytes of its body or message have come.
-    pub fn has_received(&mut self, bytes: usize) {
+    /// Records that `bytes` bytes of the body or message have arrived.
+    pub fn record_received(&mut self, bytes: usize) {
         if let Some(entry) = self.entry() {
             entry.bytes_in += bytes as u64;
         }
     }
 
-    /// So many bytes of its answer are sent, beside those that it is finished with.
-    pub fn has_sent(&mut self, bytes: usize) {
+    /// Records that `bytes` bytes of the answer were sent, in addition to those given to `finish`.
+    pub fn record_sent(&mut self, bytes: usize) {
         if let Some(entry) = self.entry() {
             entry.bytes_out += bytes as u64;
         }
     }
 
-    /// It is one of those that come all the time and are of interest only when they fail: a health check, or a look at
-    /// the metrics.
-    pub fn is_routine(&mut self) {
+    /// Marks the request as routine, such as a health check or a read of the metrics. The access log has it only if it
+    /// fails; the log and the recent failures never report it.
+    pub fn mark_routine(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_routine = true;
         }
     }
 
-    /// It is none of those after all.
-    pub fn is_of_interest(&mut self) {
+    /// Takes that mark back.
+    pub fn unmark_routine(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_routine = false;
         }
     }
 
-    /// Its model has answered with a result: what fails now fails in the front end.
-    pub fn has_result(&mut self) {
+    /// Records that the model has answered with a result: a later failure is one of the front end.
+    pub fn record_result(&mut self) {
         if let Some(open) = &mut self.0 {
             open.is_submitted = false;
         }
     }
 
-    /// One of its responses is an error; it goes on.
-    pub fn has_failed_once(&mut self, error: &Error, call: &Call<'_>) {
+    /// Reports that one response of the request is an error. The request continues.
+    pub fn report_failure(&mut self, error: &Error, call: &Call<'_>) {
         if let Some(open) = &self.0 {
             open.tell_failure((error.code(), error.message()), call, None);
         }
     }
 
-    /// Whether its end was told, here or by what has it now.
+    /// Returns `true` if the end was reported, here or by the current holder.
     pub fn is_told(&self) -> bool {
         self.0.is_none()
     }
 
-    /// It was answered. `call`: as it is told of, if it is.
+    /// Finishes the record with the answer. `call` is only called if something is reported.
     #[inline]
     pub fn finish<'c>(&mut self, call: impl FnOnce() -> Call<'c>, answer: &Answer<'_>) {
         if let Some(open) = self.0.take()
@@ -315,7 +314,7 @@ impl CallRecord for Exchange {
     }
 }
 
-impl Open {
+impl OpenExchange {
     fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
         if let Some(failure) = answer.failure {
             self.tell_failure(failure, call, Some(answer.status));
@@ -355,7 +354,7 @@ impl Open {
         });
     }
 
-    /// Keeps it for those who look at the server, and logs it.
+    /// Adds the failure to the recent ones and logs it.
     fn tell_failure(&self, failure: (Code, &str), call: &Call<'_>, status: Option<u16>) {
         if self.is_routine {
             return;
@@ -372,13 +371,13 @@ impl Open {
             client: recent::client(self.peer, self.identity.as_deref()),
             status,
             code,
-            // What to do about it stands at its end.
+            // The reason keeps its end, because that says what to do.
             reason: without_middle(reason, recent::MAX_REASON).into(),
         });
         self.log_failure(failure, call);
     }
 
-    /// What the model's side has logged already is not logged again.
+    /// Skips a fault that the model's side has logged already.
     fn log_failure(&self, (code, reason): (Code, &str), call: &Call<'_>) {
         if self.is_submitted && matches!(code, Code::Internal | Code::Unknown) {
             return;
@@ -403,7 +402,7 @@ fn title(protocol: &str) -> &str {
     }
 }
 
-/// The client has gone, or the server ends, or what answers has panicked.
+/// The client disconnected, the server shuts down, or the handler panicked.
 impl Drop for Exchange {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
@@ -424,11 +423,11 @@ impl Drop for Exchange {
     }
 }
 
-/// The codes of gRPC.
+/// gRPC codes.
 const CANCELLED: u16 = 1;
 const INTERNAL: u16 = 13;
 const INTERNAL_SERVER_ERROR: u16 = 500;
-/// No status of HTTP: nobody reads one. Other servers log this one, too.
+/// Not an HTTP status: no client reads it. Other servers log this number too.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The last failed requests, for somebody who looks at the server.
+//! The last failed requests, for an operator who looks at the server.
 
 use std::{
     borrow::Cow,
@@ -11,54 +11,54 @@ use galatea_types::{Code, Identity, LockExt};
 
 use crate::client::Peer;
 
-/// How many are kept.
+/// The number of failed requests that are kept.
 const MOST: usize = 100;
-/// Most bytes of the call; method and path are the client's.
+/// The most bytes of the call, whose method and path the client chooses.
 pub(super) const MAX_CALL: usize = 256;
-/// Most bytes of the name of an identity.
+/// The most bytes of the name of an identity.
 const MAX_CLIENT: usize = 256;
-/// Most bytes of the reason.
+/// The most bytes of the reason.
 pub(super) const MAX_REASON: usize = 1024;
 
-/// A request that failed. Texts of clients are cut.
+/// A request that failed. Texts from clients are truncated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedCall {
-    /// Of the failed requests of this process, counted from 1.
+    /// The number of this failure in this process, counted from 1.
     pub sequence: u64,
-    /// When it was answered.
+    /// The time of the answer.
     pub time: SystemTime,
     /// `http` or `grpc`.
     pub protocol: &'static str,
     /// Method and path, or the full name of a gRPC call.
     pub call: Box<str>,
-    /// Empty: it reached none.
+    /// Empty if the request reached no model.
     pub model: Box<str>,
-    /// The one that answered, or was asked for.
+    /// The version that answered, or that was asked for.
     pub version: Option<i64>,
-    /// The client's id of it; empty: it has none.
+    /// The client's id of the request; empty without one.
     pub id: Box<str>,
-    /// Who sent it: the identity that it has proved, or the address it came from, without the port.
+    /// The sender: the proven identity, or the address without the port.
     pub client: Box<str>,
-    /// Of HTTP the status, of gRPC the code; `None` of one response of several.
+    /// The HTTP status or gRPC code; `None` for one of several responses.
     pub status: Option<u16>,
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub code: Code,
-    /// Why it failed. May have several lines.
+    /// The reason, which may have several lines.
     pub reason: Box<str>,
 }
 
 /// The last failed requests of all front ends.
 #[derive(Debug, Default)]
-pub struct RecentFailures(Mutex<Kept>);
+pub struct RecentFailures(Mutex<KeptFailure>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptFailure {
     calls: VecDeque<Arc<FailedCall>>,
     count: u64,
 }
 
 impl RecentFailures {
-    /// Adds one; its number is given here.
+    /// Adds a failure and gives it its number.
     pub(super) fn add(&self, mut call: FailedCall) {
         let mut kept = self.0.lock_unpoisoned();
         kept.count += 1;
@@ -69,19 +69,19 @@ impl RecentFailures {
         kept.calls.push_back(Arc::new(call));
     }
 
-    /// How many there were in all.
+    /// Returns the number of failures since the start.
     pub fn count(&self) -> u64 {
         self.0.lock_unpoisoned().count
     }
 
-    /// Those that are kept and came after the one of this number, oldest first.
+    /// Returns the kept failures with a number above `sequence`, oldest first.
     pub fn since(&self, sequence: u64) -> Vec<Arc<FailedCall>> {
         let kept = self.0.lock_unpoisoned();
         kept.calls.iter().filter(|call| call.sequence > sequence).cloned().collect()
     }
 }
 
-/// Who sent a request.
+/// Returns the sender of a request.
 pub(super) fn client(peer: Peer, identity: Option<&Identity>) -> Box<str> {
     match (identity, peer) {
         (Some(identity), _) => beginning(identity.name(), MAX_CLIENT).into(),
@@ -90,8 +90,8 @@ pub(super) fn client(peer: Peer, identity: Option<&Identity>) -> Box<str> {
     }
 }
 
-/// Returns `text` as it is, or, where it has more than `most` bytes, its first three quarters and its end with ` ... `
-/// between them, in no more than `most` bytes.
+/// Returns `text` in at most `most` bytes. A longer text keeps its first three quarters and its end, with ` ... `
+/// between them.
 pub fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     const GAP: &str = " ... ";
     if text.len() <= most {
@@ -105,7 +105,7 @@ pub fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
     )
 }
 
-/// The first `most` bytes of a text, about.
+/// Returns at most the first `most` bytes of a text, cut between characters.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a request is about.
+//! The model, version and id that a request is about.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use galatea_types::{CallRecord, InferRequest, RequestContext};
 
 use super::recent::beginning;
 
-/// Most bytes that are kept of a text that a client chooses.
+/// The most bytes that are kept of a text from a client.
 const MAX_TEXT: usize = 256;
 
-/// What a request is about, as far as it could be read. Long texts are cut.
+/// The model, version and id of a request, as far as they could be read. Long texts are truncated.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
     model: Option<Arc<str>>,
-    /// The one that answers, or else the one that was asked for.
+    /// The version that answers, or else the one that was asked for.
     version: Option<i64>,
     id: Option<Box<str>>,
     is_known: bool,
 }
 
 impl Subject {
-    /// It goes by this id.
-    pub fn is_named(&mut self, id: &str) {
+    /// Sets the id of the request.
+    pub fn set_id(&mut self, id: &str) {
         self.id = (!id.is_empty()).then(|| beginning(id, MAX_TEXT).into());
     }
 
-    /// Empty: it is about none.
+    /// Returns the model; empty if the request names none.
     pub(super) fn model(&self) -> &str {
         self.model.as_deref().unwrap_or_default()
     }
 
-    /// Empty: it reached none.
+    /// Returns the model; empty if the request reached none.
     pub(super) fn known_model(&self) -> &str {
         if self.is_known { self.model() } else { "" }
     }
@@ -39,7 +39,7 @@ impl Subject {
         self.version
     }
 
-    /// Empty: it goes by none.
+    /// Returns the id; empty if the request has none.
     pub(super) fn id(&self) -> &str {
         self.id.as_deref().unwrap_or_default()
     }
@@ -61,7 +61,7 @@ impl CallRecord for Subject {
     }
 
     fn record_submitted(&mut self, request: &InferRequest, _: &mut RequestContext) {
-        self.is_named(&request.id);
+        self.set_id(&request.id);
     }
 }
 
@@ -74,11 +74,11 @@ mod tests {
         let mut subject = Subject::default();
         assert_eq!((subject.model(), subject.id_or_unknown()), ("", "<id_unknown>"));
         for (text, kept) in [("7", "7"), (&*"é".repeat(200), &*"é".repeat(128))] {
-            subject.is_named(text);
+            subject.set_id(text);
             subject.record_asked(text, Some(3));
             assert_eq!((subject.id(), subject.model()), (kept, kept));
         }
-        subject.is_named("");
+        subject.set_id("");
         assert_eq!(subject.id(), "");
     }
 

@@ -40,7 +40,7 @@ const OK: Answer<'_> = Answer { status: 200, bytes: 40, is_good: true, failure: 
 fn a_request_is_told_with_all_that_is_known_of_it() {
     let lines = lines(|log| {
         let mut exchange = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
-        exchange.has_received(300);
+        exchange.record_received(300);
         exchange.record_model(&"simple".into(), 1);
         let mut context = RequestContext::new();
         let request = InferRequest { id: "7".to_owned(), ..InferRequest::new("simple") };
@@ -119,7 +119,7 @@ fn requests_of_a_stream_are_told_each() {
         let mut call = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
         for id in ["a", "b"] {
             let mut one = call.of_same_call();
-            one.subject().expect("open").is_named(id);
+            one.subject().expect("open").set_id(id);
             one.finish(|| CALL, &OK);
         }
         call.finish(|| CALL, &OK);
@@ -142,7 +142,7 @@ fn health_checks_are_told_when_they_fail() {
     let lines = lines(|log| {
         for (status, is_good) in [(200, true), (400, false)] {
             let mut exchange = log.begin(peer(), &CALL, None);
-            exchange.is_routine();
+            exchange.mark_routine();
             exchange.finish(|| CALL, &Answer { status, bytes: 0, is_good, failure: None });
         }
     });

@@ -1,4 +1,4 @@
-//! How long the parts of a request took, its steps included.
+//! The times that a request, its steps included, spent in queues and computing.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use galatea_types::{Cause, Observer, Timeline};
 
-/// Adds up what a request, and the steps of the ensemble that it may be for, spent in queues and computing.
+/// Adds up the times that a request and the steps of its ensemble spent in queues and computing.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     has_queued: AtomicBool,
@@ -19,7 +19,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// What the request spent in queues, and what its model worked; `None`: it came to no queue.
+    /// Returns the time in queues and the time of the model; `None` if the request entered no queue.
     pub fn queue_and_compute(&self) -> Option<(Duration, Duration)> {
         let Times { has_queued, queue_ns, compute_ns } = self;
         let duration = |ns: &AtomicU64| Duration::from_nanos(ns.load(Relaxed));
@@ -41,7 +41,7 @@ impl Observer for Times {
         has_queued.store(true, Relaxed);
     }
 
-    /// A call of a model passes while that model computes: its times are part of the caller's.
+    /// Only steps add their times. A call from within a model runs while that model computes, so the caller's time includes it.
     fn child(self: Arc<Self>, _: &str, cause: Cause) -> Option<Arc<dyn Observer>> {
         (cause == Cause::Step).then_some(self as _)
     }

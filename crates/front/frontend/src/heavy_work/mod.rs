@@ -1,8 +1,7 @@
-//! Work that would hold up a connection's thread: long bodies decoded, inflated, ranked, encoded.
+//! Long work on bodies, such as decoding, decompressing, ranking or encoding, which would delay a connection's thread.
 //!
-//! A connection's thread serves many clients, so what takes long for one of them must not run there. It runs on a few
-//! threads of its own, at a lower priority: where cores are short, the scheduler of the system gives them to the
-//! threads that serve connections and run models first.
+//! A connection's thread serves many clients, so long work for one of them must not run there. It runs on a few threads
+//! with a lower priority: when cores are short, the system prefers the threads that serve connections and run models.
 
 mod pool;
 #[cfg(test)]
@@ -14,22 +13,22 @@ use galatea_types::{Code, Error};
 
 use self::pool::Pool;
 
-/// A pool of threads for work over a bound of bytes, shared by all front ends of a server. Its threads start with the
-/// first work and end when it is dropped.
+/// A pool of threads for work on many bytes, shared by all front ends of a server. Its threads start on demand and end
+/// when it is dropped.
 pub struct HeavyWork(Arc<Pool>);
 
-/// Why work has no result.
+/// The reason why work has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeavyWorkError {
-    /// As much waits as may.
+    /// The queue is full.
     #[error(
         "the server is busy with {waiting} other long requests, as many as may wait; try again later"
     )]
     Full {
-        /// How much may wait.
+        /// The number of pieces of work that may wait.
         waiting: usize,
     },
-    /// It panicked.
+    /// The work panicked.
     #[error("internal error while working on a long request")]
     Panicked,
 }
@@ -45,34 +44,34 @@ impl From<HeavyWorkError> for Error {
 }
 
 impl HeavyWork {
-    /// Work on this many bytes and more belongs here. Less is done in about the time that the hand-over to another
-    /// thread and back takes many times over, yet is too short to be felt by others on the connection's thread:
-    /// the slowest of it, numbers as text, runs at some 200 MB a second.
+    /// The size in bytes from which work belongs here. Work just below it takes many times as long as a hand-over to
+    /// another thread and back. Yet other clients of the thread do not notice it. The slowest work, numbers as text, runs
+    /// at some 200 MB a second.
     pub const MIN_BYTES: usize = 64 << 10;
 
-    /// How much may wait for a thread.
+    /// The number of pieces of work that may wait for a thread.
     const QUEUE: usize = 256;
 
-    /// Most threads: memory and caches are shared with the models.
+    /// The most threads, because they share memory and caches with the models.
     const MAX_THREADS: usize = 8;
 
-    /// A pool of at most `threads` threads, for which `queue` pieces of work may wait.
+    /// Returns a pool of at most `threads` threads with room for `queue` waiting pieces of work.
     pub fn new(threads: usize, queue: usize) -> Arc<Self> {
         Arc::new(Self(Pool::new(threads.max(1), queue)))
     }
 
-    /// How much waits for a thread, and how much was refused since the start.
+    /// Returns how much work waits for a thread, and how much was refused since the start.
     pub fn counts(&self) -> (usize, u64) {
         self.0.counts()
     }
 
-    /// Whether work on `bytes` bytes is heavy.
+    /// Returns `true` if work on `bytes` bytes is heavy.
     pub fn is_heavy(bytes: usize) -> bool {
         bytes >= Self::MIN_BYTES
     }
 
-    /// The result of `work`, done by a thread of the pool. Refused at once where too much waits. Work whose future is
-    /// dropped before it has begun is not begun.
+    /// Runs `work` on a thread of the pool and returns its result. Fails at once if the queue is full. Work whose
+    /// future is dropped before it begins never runs.
     pub fn run<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
         &self,
         work: W,
@@ -81,7 +80,7 @@ impl HeavyWork {
         async move { submitted?.await.map_err(|_| HeavyWorkError::Panicked) }
     }
 
-    /// The result of `work` on `bytes` bytes: here and now where it is light, else by a thread of the pool.
+    /// Runs `work` on `bytes` bytes: on this thread if it is light, else on a thread of the pool.
     pub async fn run_sized<T: Send + 'static>(
         &self,
         bytes: usize,

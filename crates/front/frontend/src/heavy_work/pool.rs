@@ -1,4 +1,4 @@
-//! The threads, and the queue before them.
+//! The threads of the pool, and their queue.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::HeavyWorkError;
 use crate::panics::catch_panic_in_poll;
 
-/// Added to the process's own niceness: a tenth of the share that a connection's thread gets of a contended core.
+/// Added to the niceness of the process. A pool thread gets a tenth of a connection thread's share of a contended core.
 const NICENESS: i32 = 10;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -39,7 +39,7 @@ impl Pool {
         Arc::new(Self { most_threads, most_waiting, state, changed })
     }
 
-    /// The receiver fails where the work panicked.
+    /// Queues work. The receiver fails if the work panicked.
     pub fn submit<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce() -> T + Send + 'static,
@@ -47,7 +47,7 @@ impl Pool {
         let (result, receiver) = oneshot::channel();
         let work = Box::new(move || {
             if !result.is_closed() {
-                // Nobody wants it any more: nothing to do about that.
+                // The result is ignored if nobody waits for it any more.
                 let _ = result.send(work());
             }
         });
@@ -75,13 +75,13 @@ impl Pool {
         Ok(())
     }
 
-    /// How much waits, and how much was refused since the start.
+    /// Returns how much work waits, and how much was refused since the start.
     pub fn counts(&self) -> (usize, u64) {
         let state = self.state.lock_unpoisoned();
         (state.waiting.len(), state.refused)
     }
 
-    /// How many threads were started: one, or none where the system has no more.
+    /// Starts a thread. Returns the number of started threads: 1, or 0 if the system refused it.
     fn start_thread(self: &Arc<Self>, index: usize) -> usize {
         let pool = self.clone();
         let thread = thread::Builder::new().name(format!("heavy-{index}"));
@@ -111,7 +111,7 @@ impl Pool {
         if state.is_closed { None } else { state.waiting.pop_front() }
     }
 
-    /// The threads end with what they are at; what waits is dropped.
+    /// Ends the threads after their current work, and drops the waiting work.
     pub fn close(&self) {
         let mut state = self.state.lock_unpoisoned();
         state.is_closed = true;
@@ -122,9 +122,9 @@ impl Pool {
     }
 }
 
-/// Of this thread alone.
+/// Lowers the priority of this thread alone.
 fn lower_priority() {
-    // Without it long requests take their fair share, which is a loss of latency and no failure.
+    // A failure costs latency only: long requests then take an equal share of the cores.
     if let Err(error) = rustix::process::nice(NICENESS) {
         log::debug!("the priority of long requests stays as it is: {error}");
     }

@@ -1,8 +1,8 @@
-//! Responses between the thread of the model that makes them and the connection that writes them.
+//! Passes responses from the thread of the model that makes them to the connection that writes them.
 //!
-//! The model's thread works for other clients too, so it must never wait for a connection. What a client does not read
-//! therefore piles up in memory, up to a bound on its bytes; beyond it the client is cut off and its requests are
-//! cancelled.
+//! The model's thread works for other clients too, so it must never wait for a connection. Responses that a client does
+//! not read pile up in memory, up to a bound on their bytes. Beyond it the server cuts the client off and cancels its
+//! requests.
 
 mod queue;
 mod receiver;

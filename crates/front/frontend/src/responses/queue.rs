@@ -1,4 +1,4 @@
-//! The queue that responders fill and the receiver empties, with its bound.
+//! The bounded queue that responders fill and the receiver empties.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -6,35 +6,35 @@ use galatea_types::{MemoryBudget, MemoryReservation, Response};
 
 use super::sync::{Arc, AtomicBool, AtomicUsize, LockExt, Mutex, Ordering};
 
-/// What a response takes besides its tensors, about; so that empty ones are counted too.
+/// The approximate memory of a response besides its tensors, so that empty responses count too.
 const RESPONSE_OVERHEAD: usize = 1 << 10;
 
-/// A backlog up to this size is neither counted to the budget nor cut off for it: a client that reads has seldom more.
+/// A backlog up to this size does not count to the budget. A client that reads its responses seldom has more.
 const UNCOUNTED: usize = 64 << 10;
 
-/// Which request of a receiver a response belongs to: each kind counts its own from 0.
+/// The request of a receiver that a response belongs to. Each kind counts its own requests from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseKey {
-    /// Answered once, in the order of the requests. Only the one that is next in order wakes the receiver's task.
+    /// A request with one answer, sent in the order of the requests. Only the next one in order wakes the receiver's task.
     ///
-    /// These do not count towards the bound: there are no more of them than requests, and requests are not read from a
-    /// client that does not read responses.
+    /// These do not count towards the bound, because there is one per request. The server reads no requests from a client
+    /// that does not read responses.
     Ordered(u64),
-    /// Answered any number of times, at any time.
+    /// A request with any number of answers at any time.
     Unordered(u64),
 }
 
-/// A response, and the request it belongs to.
+/// A response with the key of its request.
 #[derive(Debug)]
 pub struct KeyedResponse {
-    /// Of the request.
+    /// The key of the request.
     pub key: ResponseKey,
-    /// What the model made.
+    /// The response of the model.
     pub response: Response,
 }
 
 impl KeyedResponse {
-    /// The bytes that it takes of the receiver's bound until they are released: those of its tensors and a little more.
+    /// Returns the bytes that it takes of the receiver's bound until they are released: its tensors and a small overhead.
     pub fn weight(&self) -> usize {
         if matches!(self.key, ResponseKey::Ordered(_)) {
             return 0;
@@ -47,33 +47,33 @@ impl KeyedResponse {
     }
 }
 
-/// What becomes of the responses that wait when the bound is passed.
+/// The treatment of waiting responses when the bound is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnOverflow {
-    /// They can still be received.
+    /// Waiting responses can still be received.
     Deliver,
-    /// They are dropped at once.
+    /// Waiting responses are dropped at once.
     Discard,
 }
 
-/// More bytes of responses wait than the bound allows, or than the server has for them: the client does not read them.
-/// None are taken any more.
+/// The error when more bytes of responses wait than the bound or the server's memory allows, because the client does
+/// not read them. The queue accepts none from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
-/// Filled by any thread, emptied by the task of one connection.
+/// A queue that any thread fills and the task of one connection empties.
 #[derive(Debug)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// Nothing is taken any more: the receiver is gone or the bound was passed.
+    /// The queue accepts no more responses: the receiver is gone or the bound was exceeded.
     is_closed: AtomicBool,
     /// Bytes of the responses that wait or are not yet sent.
     backlog: AtomicUsize,
-    /// Most bytes that may wait.
+    /// The most bytes that may wait.
     limit: usize,
     on_overflow: OnOverflow,
     budget: std::sync::Arc<MemoryBudget>,
-    /// The backlog, once it is more than [`UNCOUNTED`].
+    /// The backlog in the budget, once it is more than [`UNCOUNTED`].
     counted: Mutex<MemoryReservation>,
 }
 
@@ -82,7 +82,7 @@ struct State {
     responses: VecDeque<KeyedResponse>,
     /// The ordered request whose response can be sent next.
     awaited: u64,
-    /// Of the receiver's task, while it waits.
+    /// The waker of the receiver's task, while it waits.
     waker: Option<Waker>,
     has_overflowed: bool,
 }
@@ -108,7 +108,7 @@ impl Queue {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Takes no more responses and drops those that wait.
+    /// Accepts no more responses and drops the waiting ones.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         let left = std::mem::take(&mut self.state.lock_unpoisoned().responses);
@@ -116,7 +116,7 @@ impl Queue {
         self.counted.lock_unpoisoned().shrink_to(0);
     }
 
-    /// Appends a response, unless the queue is closed, and wakes the receiver's task where it can send it.
+    /// Appends a response, unless the queue is closed, and wakes the receiver's task if it can send it.
     pub fn push(&self, response: KeyedResponse) -> Result<(), Overflow> {
         if self.is_closed() {
             return Ok(());
@@ -139,7 +139,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Counts the bytes; whether there is room for them. A response of any size fits into an empty backlog.
+    /// Counts the bytes and returns `true` if there is room for them. A response of any size fits into an empty backlog.
     fn admit(&self, weight: usize) -> bool {
         let before = self.backlog.fetch_add(weight, Ordering::Relaxed);
         let backlog = before.saturating_add(weight);
@@ -181,8 +181,8 @@ impl Queue {
         wake(waker);
     }
 
-    /// Moves all responses to `into`, which is empty. Where there are none `waker` is called once one of them can be
-    /// sent; `awaited` is the ordered request that is next.
+    /// Moves all responses to `into`, which is empty. If there are none, `waker` is called once one can be sent.
+    /// `awaited` is the next ordered request.
     pub fn take_all(
         &self,
         awaited: u64,
@@ -202,7 +202,7 @@ impl Queue {
     }
 }
 
-/// Without the lock, which the woken task wants.
+/// Call this without the lock, which the woken task needs.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();

@@ -1,4 +1,4 @@
-//! The connection's end, and the model's.
+//! The two ends of the queue: the connection's and the model's.
 
 use std::{
     collections::VecDeque,
@@ -12,36 +12,35 @@ use super::queue::{KeyedResponse, OnOverflow, Overflow, Queue, ResponseKey};
 
 /// Receives the responses to the requests of one stream, or to one request.
 ///
-/// Dropped, it takes no more of them, and models that ask learn that nobody listens.
+/// Once it is dropped, it accepts no more of them, and models that ask learn that nobody listens.
 #[derive(Debug)]
 pub struct ResponseReceiver {
     queue: Arc<Queue>,
     /// The ordered request whose response can be sent next.
     awaited: u64,
-    /// Taken from the queue, not yet received.
+    /// Responses taken from the queue but not yet received.
     taken: VecDeque<KeyedResponse>,
 }
 
 impl ResponseReceiver {
-    /// At most `limit` bytes of responses may wait for the client; a single one may be longer. What waits is counted to
-    /// `budget`; once more is in use than that has, only little may wait.
+    /// Returns a receiver for which at most `limit` bytes of responses may wait; a single one may be longer. They count
+    /// to `budget`. Once more memory is in use than that allows, only little may wait.
     pub fn new(limit: usize, on_overflow: OnOverflow, budget: &Arc<MemoryBudget>) -> Self {
         let queue = Queue::new(limit, on_overflow, budget);
         Self { queue, awaited: 0, taken: VecDeque::new() }
     }
 
-    /// The responder of a request that goes by the name `key` here; `cancellation` is set where its responses pass the
-    /// bound.
+    /// Returns the responder of the request with this `key`. It sets `cancellation` when responses exceed the bound.
     pub fn responder(&self, key: ResponseKey, cancellation: Cancellation) -> Responder {
         Responder::calling(StreamResponder { queue: self.queue.clone(), key, cancellation })
     }
 
-    /// Of the ordered requests, `number` is the one whose response can be sent next: only it wakes the task that waits.
+    /// Sets the ordered request whose response can be sent next. No other ordered response wakes the waiting task.
     pub fn await_ordered(&mut self, number: u64) {
         self.awaited = number;
     }
 
-    /// The next response, in the order they came.
+    /// Returns the next response, in order of arrival.
     pub fn poll_next(
         &mut self,
         context: &mut Context<'_>,
@@ -55,12 +54,12 @@ impl ResponseReceiver {
         self.taken.pop_front().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
     }
 
-    /// `weight` bytes of what was received have been sent, or need not be: others may take their room.
+    /// Releases `weight` bytes that were sent or need not be, so that other responses may use their room.
     pub fn release(&self, weight: usize) {
         self.queue.release(weight);
     }
 
-    /// Takes no more responses and drops those that wait.
+    /// Accepts no more responses and drops the waiting ones.
     pub fn close(&mut self) {
         self.taken.clear();
         self.queue.close();
@@ -73,7 +72,7 @@ impl Drop for ResponseReceiver {
     }
 }
 
-/// Takes the responses to one request, on whatever thread makes them, and queues them for its connection.
+/// Receives the responses to one request from any thread and queues them for its connection.
 #[derive(Debug)]
 struct StreamResponder {
     queue: Arc<Queue>,

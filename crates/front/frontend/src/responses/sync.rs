@@ -1,4 +1,4 @@
-//! What threads of the response queue meet at. The model check includes the queue a second time, with its own.
+//! The synchronization types of the response queue. The model check includes the queue a second time, with its own types.
 
 pub(super) use std::sync::{
     Arc, Mutex,

@@ -1,4 +1,4 @@
-//! The handshake of one connection.
+//! The TLS handshake of one connection.
 
 use std::{io, sync::Arc};
 
@@ -12,12 +12,11 @@ use super::{
 };
 use crate::{client::ClientCertificate, socket::Socket};
 
-/// A connection with TLS, and what its client proved to be.
+/// A connection with TLS, and the certificate that its client proved.
 pub type Accepted = (TlsStream<Socket>, Option<Arc<ClientCertificate>>);
 
 impl Tls {
-    /// Performs the handshake. How long it may take is limited by the sweep over all connections: what opens one must come
-    /// in time.
+    /// Performs the handshake. The sweep over all connections limits its time, like that of any preface.
     pub(crate) async fn accept(&self, socket: Socket) -> io::Result<Accepted> {
         if let Some(first) = socket.first_byte().await?
             && first != HANDSHAKE
@@ -43,8 +42,8 @@ impl Tls {
         Ok((stream, certificate))
     }
 
-    /// The server's half of the handshake, with its signature. One by RSA takes about a millisecond, which a thread with
-    /// other clients cannot spare.
+    /// Performs the server's half of the handshake, with its signature. An RSA signature takes about a millisecond,
+    /// which a thread with other clients cannot spare.
     async fn sign(
         &self,
         start: StartHandshake<Socket>,
@@ -66,7 +65,7 @@ impl Tls {
     }
 }
 
-/// What the certificate says of a client; the handshake has checked who signed it.
+/// Reads the certificate of a client. The handshake has checked who signed it.
 fn client(der: &CertificateDer<'_>) -> io::Result<Arc<ClientCertificate>> {
     let subject = certificate::describe(der).map_err(io::Error::other)?;
     Ok(Arc::new(ClientCertificate { subject }))

@@ -1,4 +1,4 @@
-//! The authorities whose clients are let in.
+//! The authorities whose clients are admitted.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use rustls::{
 
 use super::{TlsError, files};
 
-/// Of a file with one certificate or more.
+/// Reads the authorities from a file with one certificate or more.
 pub fn read(file: &Path) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
     for certificate in certificates(file)? {
@@ -18,7 +18,7 @@ pub fn read(file: &Path) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-/// All certificates of a file: one at least.
+/// Returns all certificates of a file; at least one.
 pub fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let text = files::read(file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
@@ -29,11 +29,11 @@ pub fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErro
     }
 }
 
-/// What people have in the place of a certificate.
+/// Returns a hint about a file that is not a PEM certificate.
 fn hint(text: &[u8]) -> &'static str {
     match text {
         [] => "; the file is empty",
-        // A sequence with a length of two bytes, as every certificate in the other form begins.
+        // A sequence with a length of two bytes: every DER certificate begins like this.
         [0x30, 0x82, ..] => {
             "; this one looks like DER, make PEM of it with 'openssl x509 -inform DER -in FILE'"
         }

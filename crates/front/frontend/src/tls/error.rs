@@ -1,8 +1,8 @@
-//! Why certificates and keys cannot be used, and what to do about it.
+//! Errors of certificate and key files, with advice.
 
 use std::{io, path::PathBuf};
 
-/// Why TLS cannot be spoken with these files.
+/// The reason why the server cannot use TLS with these files.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "their texts say what they are")]
 pub enum TlsError {

@@ -1,25 +1,25 @@
-//! What is said of a handshake that failed: whose fault it is, and what to do.
+//! The reason of a failed handshake: whose fault it is, and what to do.
 
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// Whose fault it is; of each kind a line is written now and then, so that none hides another.
+/// The side at fault. Each kind has its own limited log line, so that none hides another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It speaks without TLS.
+    /// The client does not use TLS.
     NoTls,
     /// The client does not trust the server.
     Server,
     /// The server does not trust the client.
     Client,
-    /// They speak past each other.
+    /// Any other disagreement.
     Other,
 }
 
 pub const KINDS: usize = 4;
 
-/// A reason for the log; `None` where a client merely went away, as probes of load balancers do.
+/// Returns a reason for the log. Returns `None` if the client merely disconnected, as probes of load balancers do.
 pub fn reason(error: &io::Error) -> Option<(Kind, String)> {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<Error>()) {
         Some(cause) => Some(reason_of(cause)),
@@ -76,7 +76,7 @@ fn certificate(reason: &CertificateError) -> String {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the client's certificate has expired".to_owned()
         }
-        // The library has no name of its own for it.
+        // The library has no variant for it.
         other if format!("{other:?}").contains("UnsupportedCertVersion") => {
             "the client's certificate is of version 1, which says neither whose it is nor what for, and is not taken: make \
              one of version 3 (openssl x509 -req with -extfile, or openssl 3.2 and later)"

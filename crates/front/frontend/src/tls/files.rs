@@ -1,10 +1,10 @@
-//! Reading the files of certificates and keys, and noticing that they have changed.
+//! Reads the files of certificates and keys, and notices when they change.
 
 use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path, time::SystemTime};
 
 use super::{TlsError, TlsFiles};
 
-/// Longest file that is read. A bundle of all public authorities has some 300 KB.
+/// The longest file that is read, in bytes. A bundle of all public authorities has some 300 KB.
 const MOST_BYTES: u64 = 4 << 20;
 
 pub fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
@@ -14,12 +14,12 @@ pub fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-/// What tells that files are others than before: links are followed, so that a link that is put in the place of another, as
-/// Kubernetes renews secrets, is seen.
+/// A stamp that shows when files were replaced. It follows links, because Kubernetes renews secrets by replacing a
+/// link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp([Option<FileStamp>; 3]);
 
-/// Where it lies, how long it is, when it was written.
+/// Device, inode, length and modification time of a file.
 type FileStamp = (u64, u64, u64, Option<SystemTime>);
 
 impl Stamp {

@@ -1,4 +1,4 @@
-//! What the server shows to be: its chain of certificates and the key, checked against each other.
+//! The identity of the server: its certificate chain and its key, checked against each other.
 
 use std::{path::Path, sync::Arc, time::SystemTime};
 
@@ -13,15 +13,15 @@ use rustls::{
 use super::{
     TlsError, TlsFiles,
     authorities::{certificates, contains, unusable},
-    certificate::{self, Described, date},
+    certificate::{self, CertificateRequirement, date},
     files,
 };
 
-/// A chain of certificates whose first is that of the key, and still valid.
+/// A valid certificate chain whose first certificate belongs to the key.
 pub struct Identity {
     certified: Arc<CertifiedKey>,
-    pub leaf: Described,
-    /// RSA: about a millisecond where a signature by an elliptic curve takes a thirtieth.
+    pub leaf: CertificateRequirement,
+    /// Is `true` for RSA, whose signature takes about a millisecond; one by an elliptic curve takes a thirtieth of that.
     pub signs_slowly: bool,
 }
 
@@ -35,7 +35,7 @@ impl Identity {
         let signs_slowly = key.algorithm() == SignatureAlgorithm::RSA;
         let certified = Arc::new(CertifiedKey::new(chain, key));
         log_order(&files.certificates, &described);
-        // `certificates` has found one.
+        // `certificates` returns at least one.
         let Some(leaf) = described.into_iter().next() else {
             return Err(unusable(&files.certificates, &"it is empty"));
         };
@@ -86,15 +86,17 @@ fn hint(text: &[u8]) -> &'static str {
     }
 }
 
-/// The key must be that of the first certificate.
+/// Checks that the key belongs to the first certificate.
 fn check_pair(
     files: &TlsFiles,
-    described: &[Described],
+    described: &[CertificateRequirement],
     key: &Arc<dyn SigningKey>,
 ) -> Result<(), TlsError> {
     let public_key = key.public_key();
-    // A kind of key that says nothing of itself is left to the handshake.
-    let fits = |one: &Described| public_key.as_ref().is_none_or(|own| **own == *one.public_key);
+    // A kind of key that does not expose its public key is left to the handshake.
+    let fits = |one: &CertificateRequirement| {
+        public_key.as_ref().is_none_or(|own| **own == *one.public_key)
+    };
     let position = described.iter().position(fits);
     let certificates = files.certificates.clone();
     let subject = |at: usize| described.get(at).map(|one| one.subject.clone()).unwrap_or_default();
@@ -109,7 +111,7 @@ fn check_pair(
     }
 }
 
-fn check_dates(file: &Path, leaf: &Described) -> Result<(), TlsError> {
+fn check_dates(file: &Path, leaf: &CertificateRequirement) -> Result<(), TlsError> {
     let now = SystemTime::now();
     if leaf.not_after < now {
         return Err(TlsError::Expired {
@@ -130,9 +132,9 @@ fn check_dates(file: &Path, leaf: &Described) -> Result<(), TlsError> {
     Ok(())
 }
 
-/// Many clients sort out a chain themselves, and some do not.
-fn log_order(file: &Path, chain: &[Described]) {
-    let is_broken = |pair: &&[Described]| match pair {
+/// Warns about a chain in the wrong order: many clients reorder it themselves, and some do not.
+fn log_order(file: &Path, chain: &[CertificateRequirement]) {
+    let is_broken = |pair: &&[CertificateRequirement]| match pair {
         [one, next] => one.issuer_name != next.subject_name,
         _ => false,
     };

@@ -1,8 +1,8 @@
-//! TLS on the ports of the front ends: certificates from files, handshakes, and what clients prove to be.
+//! TLS on the ports of the front ends: certificates from files, handshakes, and the certificates of clients.
 //!
-//! A [`Tls`] is the server's side of one set of files ([`TlsFiles`]). It is read and checked when it is opened, and again
-//! whenever a file changes ([`TlsReload`]): new connections take the new certificate, open ones go on with what they began
-//! with. A pair of files that cannot be used is refused with what is wrong and what to do; the one in force stays.
+//! A [`Tls`] is the server's side of one set of files ([`TlsFiles`]). It reads and checks them when it is opened, and
+//! again whenever a file changes ([`TlsReload`]). New connections use the new certificate; open ones keep theirs.
+//! Unusable files are refused with a reason and advice, and the current certificate stays in use.
 
 mod accept;
 mod authorities;
@@ -33,25 +33,24 @@ pub use self::{
 use self::{files::Stamp, identity::Identity};
 use crate::{heavy_work::HeavyWork, repeated_log::RepeatedLog};
 
-/// Threads that sign where it takes long, for all connections together: handshakes are not to take the cores from
-/// requests.
+/// Threads for slow signatures, shared by all connections: handshakes must not take the cores from requests.
 const SIGNING_THREADS: usize = 2;
 
-/// Handshakes that may wait for them; further ones are refused.
+/// The number of handshakes that may wait for these threads; further ones are refused.
 const SIGNING_QUEUE: usize = 1024;
 
-/// Where the certificates of a server are.
+/// The paths of a server's certificate files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, then those that lead to the authority (PEM).
+    /// The server's certificate, followed by the chain to its authority (PEM).
     pub certificates: PathBuf,
-    /// Its private key (PEM: PKCS#8, PKCS#1 or SEC1).
+    /// The private key of the server (PEM: PKCS#8, PKCS#1 or SEC1).
     pub key: PathBuf,
-    /// Authorities of clients (PEM); `None`: clients are not asked for a certificate, else they must have one.
+    /// Authorities of clients (PEM). With `Some` every client must have a certificate; with `None` the server asks for none.
     pub client_roots: Option<PathBuf>,
 }
 
-/// What is spoken over TLS, as clients and the server agree on it in the handshake (ALPN).
+/// The protocol over TLS, as clients and the server agree on it in the handshake (ALPN).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsProtocol {
     /// HTTP/1.1
@@ -69,25 +68,25 @@ impl TlsProtocol {
     }
 }
 
-/// TLS as a server speaks it, with the certificate that is in force.
+/// The TLS settings of a server, with its current certificate.
 pub struct Tls {
     files: TlsFiles,
     protocol: TlsProtocol,
-    current: ArcSwap<Current>,
+    current: ArcSwap<CurrentConfig>,
     signing: Arc<HeavyWork>,
-    /// By kind.
+    /// Failed handshakes by kind.
     failures: [RepeatedLog; failure::KINDS],
 }
 
-/// What connections that begin now use.
-struct Current {
+/// The settings for new connections.
+struct CurrentConfig {
     config: Arc<ServerConfig>,
-    /// Whether signing takes so long that it may not hold up a thread of connections.
+    /// Is `true` if a signature takes too long for a thread of connections.
     signs_slowly: bool,
     subject: Box<str>,
     not_before: SystemTime,
     not_after: SystemTime,
-    /// Of the files that it was made of.
+    /// The stamp of the files that were read.
     stamp: Stamp,
 }
 
@@ -105,7 +104,7 @@ impl Tls {
         }))
     }
 
-    /// Whether clients must show a certificate.
+    /// Returns `true` if clients must have a certificate.
     pub fn asks_for_client_certificates(&self) -> bool {
         self.files.client_roots.is_some()
     }
@@ -117,23 +116,23 @@ impl fmt::Debug for Tls {
     }
 }
 
-impl Current {
+impl CurrentConfig {
     fn log(&self, verb: &str) {
         let (subject, until) = (&self.subject, certificate::date(self.not_after));
         log::info!("{verb} the TLS certificate of '{subject}', valid until {until}");
     }
 }
 
-/// A setting of all that the files say, for connections from now on.
-fn load(files: &TlsFiles, protocol: TlsProtocol) -> Result<Current, TlsError> {
-    // Before they are read: what changes meanwhile is found at the next look.
+/// Reads the files and returns the settings for new connections.
+fn load(files: &TlsFiles, protocol: TlsProtocol) -> Result<CurrentConfig, TlsError> {
+    // The stamp is taken before the files are read, so that the next check finds a change made in between.
     let stamp = Stamp::of(files);
     let identity = Identity::read(files)?;
     let config = config(files, protocol, &identity)?;
     let Identity { signs_slowly, leaf, .. } = identity;
-    let certificate::Described { subject, not_before, not_after, .. } = leaf;
+    let certificate::CertificateRequirement { subject, not_before, not_after, .. } = leaf;
     let config = Arc::new(config);
-    Ok(Current { config, signs_slowly, subject, not_before, not_after, stamp })
+    Ok(CurrentConfig { config, signs_slowly, subject, not_before, not_after, stamp })
 }
 
 fn config(
@@ -157,7 +156,7 @@ fn config(
     let mut config = builder.with_cert_resolver(identity.resolver());
     config.alpn_protocols = vec![protocol.alpn().to_vec()];
     if files.client_roots.is_some() {
-        // A session taken up again would carry a client's certificate past its end, or past its authority's.
+        // A resumed session would outlive a client's certificate or its authority.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     } else {

@@ -1,4 +1,4 @@
-//! Certificates that are renewed while the server runs.
+//! Reloads certificates that are renewed while the server runs.
 
 use std::{
     io,
@@ -10,33 +10,33 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Current, Tls, certificate::date, files::Stamp, load};
+use super::{CurrentConfig, Tls, certificate::date, files::Stamp, load};
 
-/// Between two looks at the files.
+/// The time between two checks of the files.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A certificate is near its end when less is left than this ...
+/// A warning is due when less than this is left of a certificate's validity ...
 const NEAR_END: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// ... or than this part of its whole time, for those that live for hours.
+/// ... or less than this part of it, for certificates that live for hours.
 const NEAR_END_PART: u32 = 5;
 
-/// A thread that looks at the files of certificates, until this is dropped.
+/// A thread that checks the files of certificates until this is dropped.
 pub struct TlsReload {
-    orders: Sender<Order>,
+    orders: Sender<ReloadOrder>,
 }
 
 /// Asks the thread of a [`TlsReload`] to read the files now.
 #[derive(Clone)]
-pub struct TlsReloadRequest(Sender<Order>);
+pub struct TlsReloadRequest(Sender<ReloadOrder>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ReloadOrder {
     Reload,
     End,
 }
 
 impl TlsReload {
-    /// Begins to look.
+    /// Starts the checks.
     pub fn start(watched: Vec<Arc<Tls>>) -> io::Result<Self> {
         let (orders, received) = mpsc::channel();
         let body = move || watch(&received, INTERVAL, watched);
@@ -44,7 +44,7 @@ impl TlsReload {
         Ok(Self { orders })
     }
 
-    /// For whoever asks at any time, as a handler of a signal does.
+    /// Returns a handle that can ask for a reload at any time, as a signal handler does.
     pub fn request(&self) -> TlsReloadRequest {
         TlsReloadRequest(self.orders.clone())
     }
@@ -53,53 +53,53 @@ impl TlsReload {
 impl Drop for TlsReload {
     fn drop(&mut self) {
         // A thread that has ended receives nothing.
-        let _ = self.orders.send(Order::End);
+        let _ = self.orders.send(ReloadOrder::End);
     }
 }
 
 impl TlsReloadRequest {
-    /// Has the files read, whether they have changed or not. One line tells of each certificate that is in force then.
+    /// Reloads the files, changed or not. One log line names each certificate that is in use then.
     pub fn send(&self) {
-        // After the end of the thread there is nothing to reload.
-        let _ = self.0.send(Order::Reload);
+        // Once the thread has ended there is nothing to reload.
+        let _ = self.0.send(ReloadOrder::Reload);
     }
 }
 
-fn watch(orders: &Receiver<Order>, interval: Duration, watched: Vec<Arc<Tls>>) {
-    let mut looks: Vec<_> = watched.into_iter().map(Look::new).collect();
-    looks.iter_mut().for_each(Look::again);
+fn watch(orders: &Receiver<ReloadOrder>, interval: Duration, watched: Vec<Arc<Tls>>) {
+    let mut looks: Vec<_> = watched.into_iter().map(FilesSnapshot::new).collect();
+    looks.iter_mut().for_each(FilesSnapshot::again);
     loop {
         match orders.recv_timeout(interval) {
-            Ok(Order::Reload) => looks.iter_mut().for_each(Look::reload_now),
-            Err(RecvTimeoutError::Timeout) => looks.iter_mut().for_each(Look::again),
-            Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(ReloadOrder::Reload) => looks.iter_mut().for_each(FilesSnapshot::reload_now),
+            Err(RecvTimeoutError::Timeout) => looks.iter_mut().for_each(FilesSnapshot::again),
+            Ok(ReloadOrder::End) | Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
+enum TimeLeft {
     Enough,
     Little,
     Nothing,
 }
 
-pub(super) struct Look {
+pub(super) struct FilesSnapshot {
     tls: Arc<Tls>,
-    /// At the last look.
+    /// The stamp at the last check.
     seen: Stamp,
-    /// What was tried last, with success or without.
+    /// The stamp at the last attempt, successful or not.
     tried: Stamp,
-    told: Left,
+    told: TimeLeft,
 }
 
-impl Look {
+impl FilesSnapshot {
     pub(super) fn new(tls: Arc<Tls>) -> Self {
         let stamp = tls.current.load().stamp.clone();
-        Self { tls, seen: stamp.clone(), tried: stamp, told: Left::Enough }
+        Self { tls, seen: stamp.clone(), tried: stamp, told: TimeLeft::Enough }
     }
 
-    /// Takes what the files hold now, if it is new and was the same at the last look: certificate and key are written one
+    /// Loads the files if they are new and did not change since the last check: certificate and key are written one
     /// after the other.
     pub(super) fn again(&mut self) {
         let now = Stamp::of(&self.tls.files);
@@ -123,8 +123,8 @@ impl Look {
             Ok(current) => {
                 let current = Arc::new(current);
                 self.tls.current.store(Arc::clone(&current));
-                self.told = Left::Enough;
-                // Last: who reads the line may count on the new certificate.
+                self.told = TimeLeft::Enough;
+                // Logged last, so that readers of the line can count on the new certificate.
                 current.log("Reloaded");
             }
             Err(error) => log::error!(
@@ -133,22 +133,22 @@ impl Look {
         }
     }
 
-    /// Once when little time is left, once when none is.
+    /// Logs once when little time is left, and once when the certificate has expired.
     fn tell_of_the_end(&mut self) {
         let current = self.tls.current.load();
         let left = left(current.not_before, current.not_after, SystemTime::now());
         if left == std::mem::replace(&mut self.told, left) {
             return;
         }
-        let Current { subject, not_after, .. } = &**current;
+        let CurrentConfig { subject, not_after, .. } = &**current;
         let (file, date) = (self.tls.files.certificates.display(), date(*not_after));
         match left {
-            Left::Enough => {}
-            Left::Little => log::warn!(
+            TimeLeft::Enough => {}
+            TimeLeft::Little => log::warn!(
                 "the TLS certificate in '{file}' ({subject}) expires on {date}: renew it, the server takes the new one by \
                  itself"
             ),
-            Left::Nothing => log::error!(
+            TimeLeft::Nothing => log::error!(
                 "the TLS certificate in '{file}' ({subject}) expired on {date}: clients refuse it; renew it, the server \
                  takes the new one by itself"
             ),
@@ -156,12 +156,12 @@ impl Look {
     }
 }
 
-fn left(from: SystemTime, until: SystemTime, now: SystemTime) -> Left {
+fn left(from: SystemTime, until: SystemTime, now: SystemTime) -> TimeLeft {
     let whole = until.duration_since(from).unwrap_or_default();
     match until.duration_since(now) {
-        Err(_) => Left::Nothing,
-        Ok(left) if left < NEAR_END.min(whole / NEAR_END_PART) => Left::Little,
-        Ok(_) => Left::Enough,
+        Err(_) => TimeLeft::Nothing,
+        Ok(left) if left < NEAR_END.min(whole / NEAR_END_PART) => TimeLeft::Little,
+        Ok(_) => TimeLeft::Enough,
     }
 }
 
@@ -175,12 +175,12 @@ mod tests {
     fn what_is_little_depends_on_the_whole() {
         let from = SystemTime::UNIX_EPOCH;
         for (whole, gone, expected) in [
-            (DAY * 365, DAY * 350, Left::Enough),
-            (DAY * 365, DAY * 352, Left::Little),
-            (DAY * 365, DAY * 366, Left::Nothing),
-            (DAY, DAY / 4 * 3, Left::Enough),
-            (DAY, DAY / 10 * 9, Left::Little),
-            (DAY, DAY * 2, Left::Nothing),
+            (DAY * 365, DAY * 350, TimeLeft::Enough),
+            (DAY * 365, DAY * 352, TimeLeft::Little),
+            (DAY * 365, DAY * 366, TimeLeft::Nothing),
+            (DAY, DAY / 4 * 3, TimeLeft::Enough),
+            (DAY, DAY / 10 * 9, TimeLeft::Little),
+            (DAY, DAY * 2, TimeLeft::Nothing),
         ] {
             assert_eq!(left(from, from + whole, from + gone), expected, "{gone:?} of {whole:?}");
         }

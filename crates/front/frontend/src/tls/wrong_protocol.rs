@@ -1,15 +1,15 @@
-//! Clients that begin a connection without TLS where it is spoken: over HTTP they are told so.
+//! Answers clients that connect without TLS to a port with TLS. HTTP clients get an explanation.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::TlsProtocol;
 use crate::socket::Socket;
 
-/// What every connection with TLS begins with: a record of a handshake.
+/// The first byte of every connection with TLS: the type of a handshake record.
 pub const HANDSHAKE: u8 = 22;
 
-/// The most that is read of what the client still sends, so that it gets to read the answer: a close with bytes unread
-/// resets the connection.
+/// The most bytes that are read and discarded after the answer, so that the client can read it: a close with unread
+/// bytes resets the connection.
 const MOST_DISCARDED: usize = 64 << 10;
 
 const HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
@@ -18,8 +18,8 @@ const HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     Connection: close\r\n\r\n\
     this port speaks HTTPS: put https:// in place of http:// here\n";
 
-/// Answers a client that speaks HTTP without TLS. One of gRPC cannot be told: its library reports no text of a connection
-/// that never began, and opens thousands a second where one has begun and is ended with a reason.
+/// Answers a client that speaks HTTP without TLS. A gRPC client gets no answer: its library reports no text of a
+/// connection that never began. If one began and ended with a reason, it reconnects thousands of times a second.
 pub async fn answer(mut socket: Socket, first: u8, protocol: TlsProtocol) {
     if protocol != TlsProtocol::Http || !first.is_ascii_uppercase() {
         return;

@@ -1,4 +1,4 @@
-//! How HTTP/2 is spoken, and the task of one connection.
+//! The HTTP/2 settings, and the task of one connection.
 
 #[cfg(test)]
 mod tests;
@@ -19,43 +19,43 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
-    joined::Joined,
+    joined::SharedStream,
     keep_alive::{KeepAlive, KeepAliveRules},
     open_calls::OpenCalls,
-    unread::Unread,
+    unread::UnreadBytes,
     wakeups::{Part, Wakeups},
 };
 
-/// A stream may have this much on the way to us unread; a whole request of usual size, so that the
-/// client never waits for a window update in the middle of one.
+/// The most unread bytes of one stream. A whole request of usual size fits, so that the client never waits for a window
+/// update in the middle of one.
 const STREAM_WINDOW: u32 = 8 << 20;
-/// All streams of a connection together.
+/// The most unread bytes of all streams of a connection.
 const CONNECTION_WINDOW: u32 = 16 << 20;
-/// A 400 KB tensor in one frame arrives as one piece of memory.
+/// The longest frame: a 400 KB tensor in one frame arrives as one piece of memory.
 const MAX_FRAME_SIZE: u32 = 1 << 20;
-/// What waits unread in memory for one connection at most.
+/// The most unread bytes in memory for one connection.
 pub(crate) const MOST_UNREAD: usize = (CONNECTION_WINDOW + MAX_FRAME_SIZE) as usize;
-/// What a response may have waiting for the socket.
+/// The most bytes of a response that may wait for the socket.
 const SEND_BUFFER: usize = 1 << 20;
-/// Calls that were cancelled before they were looked at. A client that gives up on many at once is no attack.
+/// The most calls that were cancelled before the server accepted them. A client that gives up on many at once is no attack.
 const MAX_PENDING_RESETS: usize = 1024;
-/// Calls that were refused or broken off because the client broke the rules; a connection with more is closed.
+/// The most calls that were refused or reset because the client broke the rules. A connection with more is closed.
 const MAX_LOCAL_RESETS: usize = 1024;
-/// Calls that may be open on one connection. Load tools put hundreds on one; clients wait with further ones.
+/// The most open calls on one connection. Load tools open hundreds; clients wait with further ones.
 const MAX_CALLS_PER_CONNECTION: u32 = 1000;
-/// Names, values and 32 bytes for each, of the metadata of a call.
+/// The most bytes of a call's metadata: names, values and 32 bytes for each.
 const MAX_METADATA: u32 = 16 << 10;
 
-/// What the task does before it gives way to the other connections of its thread: so many calls are polled ...
+/// The number of calls that are polled before the task yields to the other connections of its thread ...
 const TURN: usize = 64;
-/// ... or a part of that, for each look at HTTP/2.
+/// ... and the part of that number that each poll of HTTP/2 costs.
 const LOOK_AT_HTTP2: usize = 4;
 
-/// Places of the parts that are no calls.
+/// Places of the parts that are not calls.
 const HTTP2: usize = usize::MAX;
 const KEEP_ALIVE: usize = usize::MAX - 1;
 
-/// How HTTP/2 is spoken on every connection.
+/// Returns the HTTP/2 settings of every connection.
 pub(crate) fn http2() -> server::Builder {
     let mut builder = server::Builder::new();
     builder
@@ -70,35 +70,35 @@ pub(crate) fn http2() -> server::Builder {
     builder
 }
 
-/// Serves the calls of one connection: drives HTTP/2, and polls the calls itself, after which all that they send leaves
+/// Serves the calls of one connection. It drives HTTP/2 and polls the calls itself, so that everything they send leaves
 /// together.
 pub(crate) struct Connection<S, A, F> {
-    /// What HTTP/2 reads and writes.
-    stream: Joined<S>,
+    /// The stream that HTTP/2 reads and writes.
+    stream: SharedStream<S>,
     http2: Http2<S>,
     http2_part: Arc<Part>,
     keep_alive: Option<KeepAlive>,
     keep_alive_part: Arc<Part>,
     is_lost: bool,
     calls: OpenCalls<F>,
-    /// Makes the future that answers a call.
+    /// Returns the future that answers a call.
     answer: A,
     wake_ups: Arc<Wakeups>,
     /// The places of the parts that are polled next, the last one first.
     woken: Vec<usize>,
-    unread: Arc<Unread>,
-    /// Bytes of calls that had come when it was looked last.
+    unread: Arc<UnreadBytes>,
+    /// Bytes of calls received at the last check.
     received: usize,
     has_new_call: bool,
     keep_alive_rules: KeepAliveRules,
 }
 
 enum Http2<S> {
-    Opening { handshake: Handshake<Joined<S>, Bytes>, is_to_end: bool },
-    Open(server::Connection<Joined<S>, Bytes>),
+    Opening { handshake: Handshake<SharedStream<S>, Bytes>, is_to_end: bool },
+    Open(server::Connection<SharedStream<S>, Bytes>),
 }
 
-/// Why a connection ended early.
+/// The reason why a connection ended early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectionError {
     #[error("{0}")]
@@ -115,18 +115,18 @@ where
     A: FnMut(Request<RecvStream>, SendResponse<Bytes>) -> F,
     F: Future<Output = ()>,
 {
-    /// `unread`: what `stream` counts that it reads.
+    /// Returns a new connection. `unread` counts the bytes that `stream` reads.
     pub fn new(
         stream: S,
         http2: &server::Builder,
         keep_alive_rules: KeepAliveRules,
-        unread: Arc<Unread>,
+        unread: Arc<UnreadBytes>,
         answer: A,
     ) -> Self {
         let wake_ups = Arc::default();
         let http2_part = Part::new(&wake_ups, HTTP2);
         http2_part.wake_by_ref();
-        let stream = Joined::new(stream);
+        let stream = SharedStream::new(stream);
         let handshake = http2.handshake(stream.clone());
         Self {
             stream,
@@ -146,7 +146,7 @@ where
         }
     }
 
-    /// Tells the client to open no more calls; ends when those that are open have ended.
+    /// Tells the client to open no more calls. The connection ends when the open ones have ended.
     pub fn shut_down(&mut self) {
         match &mut self.http2 {
             Http2::Opening { is_to_end, .. } => *is_to_end = true,
@@ -155,7 +155,7 @@ where
         self.http2_part.wake_by_ref();
     }
 
-    /// Polls calls that were woken. What is left of the turn.
+    /// Polls woken calls. Returns the rest of the turn.
     fn poll_calls(&mut self, mut turn: usize) -> usize {
         while turn > 0
             && let Some(place) = self.woken.pop()
@@ -183,7 +183,7 @@ where
         self.http2_part.wake_by_ref();
     }
 
-    /// Reads and writes, and begins the calls that have come. Ready at the end of the connection.
+    /// Reads, writes and begins new calls. Ready at the end of the connection.
     fn poll_http2(&mut self, turn: &mut usize) -> Poll<Result<(), ConnectionError>> {
         self.http2_part.begin_poll();
         let waker = Waker::from(self.http2_part.clone());
@@ -229,7 +229,7 @@ where
         Poll::Pending
     }
 
-    fn begin(&mut self, mut connection: server::Connection<Joined<S>, Bytes>) {
+    fn begin(&mut self, mut connection: server::Connection<SharedStream<S>, Bytes>) {
         let pings = connection.ping_pong();
         self.keep_alive = pings.map(|pings| KeepAlive::new(pings, self.keep_alive_rules));
         self.keep_alive_part.wake_by_ref();
@@ -238,13 +238,13 @@ where
 }
 
 impl<S, A, F> Connection<S, A, F> {
-    /// What calls bring is a sign of life, other frames are none.
+    /// Only bytes of calls count as a sign of life; other frames do not.
     fn note_what_was_read(&mut self) {
         let received = self.unread.received_in_all();
         let is_new = mem::take(&mut self.has_new_call) || received != self.received;
         self.received = received;
         if is_new && let Some(keep_alive) = &mut self.keep_alive {
-            keep_alive.has_read();
+            keep_alive.record_read();
         }
     }
 }
@@ -271,7 +271,8 @@ where
             if this.keep_alive_part.is_woken() {
                 this.poll_keep_alive();
             }
-            // Behind the calls: what they have to send is written at once. It has its look however many they are.
+            // HTTP/2 comes after the calls, so that their output is written at once. It gets its share however many
+            // calls there are.
             if this.http2_part.is_woken() {
                 turn = turn.max(LOOK_AT_HTTP2);
                 let polled = this.poll_http2(&mut turn);

@@ -16,8 +16,8 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 /// Timers go by milliseconds.
 const TICK: Duration = Duration::from_millis(2);
 
-fn unread() -> Arc<Unread> {
-    Unread::new(MOST_UNREAD, &MemoryBudget::unlimited())
+fn unread() -> Arc<UnreadBytes> {
+    UnreadBytes::new(MOST_UNREAD, &MemoryBudget::unlimited())
 }
 
 fn rules() -> KeepAliveRules {

@@ -1,4 +1,4 @@
-//! Where the model is in a folder that SageMaker has unpacked.
+//! Finds the model in a folder that SageMaker has unpacked.
 
 use std::{
     fs,
@@ -9,13 +9,13 @@ use std::{
 use galatea_engine::{LocalRoot, RepositoryRoot};
 use galatea_types::Error;
 
-/// What a model's folder has where it is one.
+/// The file that makes a folder a model.
 const CONFIG: &str = "config.pbtxt";
 const ENSEMBLE: &str = "ensemble";
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ArchiveError {
-    /// Whether there is anything at such a place is not said.
+    /// The error does not reveal if anything exists at such a path.
     #[error("failed to register '{url}', a model must be in a folder below '{models}'")]
     Outside { url: String, models: String },
     #[error("failed to register '{url}', repository not found")]
@@ -30,8 +30,8 @@ impl From<ArchiveError> for Error {
     }
 }
 
-/// The repository that a url means, with its model under the name `model`. Where the folder has a configuration it is
-/// the model itself, and the folder above it the repository; else it holds the model: its ensemble, or its first.
+/// Returns the repository for a URL, with its model under the name `model`. A folder with a configuration is the model
+/// itself, and its parent the repository. Any other folder contains the model: its ensemble, or else its first.
 pub(super) fn find(
     models: &Path,
     url: &str,
@@ -48,7 +48,7 @@ pub(super) fn find(
     Ok(LocalRoot::renaming(place, name, model))
 }
 
-/// A folder below that of all models, as written, and where links lead.
+/// Returns a folder below that of all models, as written. Links must not lead out of it.
 fn folder_below(models: &Path, url: &str) -> Result<PathBuf, ArchiveError> {
     let outside = || outside(models, url);
     let folder = normalized(Path::new(url)).ok_or_else(outside)?;
@@ -75,7 +75,7 @@ fn is_below(path: &Path, folder: &Path) -> bool {
     path.starts_with(folder) && path != folder
 }
 
-/// An absolute path without `.` and `..`, by its text alone.
+/// Returns an absolute path without `.` and `..`, by its text alone.
 fn normalized(path: &Path) -> Option<PathBuf> {
     let mut result = PathBuf::new();
     for part in path.components() {
@@ -91,7 +91,8 @@ fn normalized(path: &Path) -> Option<PathBuf> {
     result.is_absolute().then_some(result)
 }
 
-/// The folder above and the model's in it: not that of all models, for then each would be in this repository.
+/// Returns the parent folder and the name of the model in it. The parent must not be the folder of all models, or each
+/// of them would be in this repository.
 fn as_model<'p>(
     models: &Path,
     url: &str,
@@ -104,7 +105,7 @@ fn as_model<'p>(
     }
 }
 
-/// The ensemble among the folders, or the first of them by name. Links are none.
+/// Returns the ensemble among the folders, or else the first of them by name. Links are ignored.
 fn model_in(folder: &Path) -> Option<String> {
     let root = LocalRoot::at(folder);
     let is_folder =

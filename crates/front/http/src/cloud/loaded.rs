@@ -1,4 +1,4 @@
-//! Which models SageMaker has loaded, by the names that it gave them.
+//! The models that SageMaker has loaded, by its own names.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -8,7 +8,7 @@ use std::{
 
 use galatea_types::LockExt;
 
-/// The models of SageMaker's many-model mode. Copies share what they know.
+/// The models of SageMaker's multi-model mode. Copies share their state.
 #[derive(Clone, Debug)]
 pub struct SageMakerModels {
     folder: Arc<Path>,
@@ -24,13 +24,13 @@ struct Model {
 /// A model as the engine knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loaded {
-    /// Its name there.
+    /// The model's name in the engine.
     pub model: String,
-    /// The place of its repository.
+    /// The place of the model's repository.
     pub place: String,
 }
 
-/// Only what is ready is shown to clients; the name is taken all the while.
+/// The state of a model. Clients see only ready models; the name is taken in every state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Loading,
@@ -39,7 +39,7 @@ enum State {
 }
 
 impl SageMakerModels {
-    /// None yet; all that will be loaded is below `folder`.
+    /// Returns an empty table. All models that are loaded later must be below `folder`.
     pub fn below(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into().into(), table: Arc::default() }
     }
@@ -48,7 +48,7 @@ impl SageMakerModels {
         &self.folder
     }
 
-    /// Takes a name for a model that is about to be loaded; false where it is taken.
+    /// Takes a name for a model that will be loaded. Returns `false` if the name is taken.
     pub(super) fn begin(&self, name: &str, loaded: Loaded) -> bool {
         match self.table.lock_unpoisoned().entry(name.to_owned()) {
             Entry::Occupied(_) => false,
@@ -59,14 +59,14 @@ impl SageMakerModels {
         }
     }
 
-    /// The model is ready, again where an unload was refused.
+    /// Marks the model as ready, also after a refused unload.
     pub(super) fn set_ready(&self, name: &str) {
         if let Some(model) = self.table.lock_unpoisoned().get_mut(name) {
             model.state = State::Ready;
         }
     }
 
-    /// A model that is ready, which one caller may unload then.
+    /// Returns a ready model and marks it as unloading, so that only one caller unloads it.
     pub(super) fn begin_unload(&self, name: &str) -> Option<Loaded> {
         let mut table = self.table.lock_unpoisoned();
         let model = table.get_mut(name).filter(|model| model.state == State::Ready)?;

@@ -1,4 +1,4 @@
-//! SageMaker's many-model mode: models that its agent unpacks, loads by a url, asks by a name, and unloads.
+//! SageMaker's multi-model mode: its agent unpacks models, loads them by URL, and calls and unloads them by name.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     handlers::infer,
-    request::{received::Received, route::ModelPath},
+    request::{received::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{TEXT, failed, failure, reply},
@@ -26,15 +26,15 @@ use crate::{
     state::ServerState,
 };
 
-/// The name that a model's archive has for whoever asks for it.
+/// The header with the archive name of the model, which clients of SageMaker use.
 const TARGET: &str = "x-amzn-sagemaker-target-model";
 
-/// How long an unload is waited for: SageMaker waits for ten seconds more.
+/// The longest wait for an unload. SageMaker waits ten seconds longer.
 const UNLOAD_LIMIT: Duration = Duration::from_secs(350);
-/// How often it is looked whether it is over: at first, and at last.
+/// The first and the longest pause between checks of an unload.
 const LOOKS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(500)];
 
-/// What a request below `/models` asks for. Names are SageMaker's.
+/// A call below `/models`. Names are SageMaker's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelsCall<'p> {
     List,
@@ -45,7 +45,7 @@ pub(crate) enum ModelsCall<'p> {
 }
 
 impl<'p> ModelsCall<'p> {
-    /// `/models[/NAME[/invoke]]`. `None` for what no method does.
+    /// Parses `/models[/NAME[/invoke]]`. Returns `None` if no such call exists.
     pub fn parse(method: &Method, path: &'p str) -> Option<Self> {
         let rest = path.strip_prefix("/models")?;
         let (name, is_invocation) = match rest.strip_prefix('/') {
@@ -70,7 +70,7 @@ impl<'p> ModelsCall<'p> {
         }
     }
 
-    /// What a client must be allowed to make the call. A load is told in its body which model it is about.
+    /// Returns the permission that a client needs for the call. The body of a load names its model.
     pub fn access(self) -> Action<'p> {
         match self {
             Self::List => Action::ReadEverything,
@@ -93,7 +93,7 @@ pub(crate) async fn respond(
     state: &ServerState,
     models: &SageMakerModels,
     call: ModelsCall<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     match call {
         ModelsCall::List => document(sagemaker_models(&ready(state, models))),
@@ -124,15 +124,15 @@ pub(crate) async fn respond(
     }
 }
 
-/// Those that requests find.
+/// Returns the models that requests can find.
 fn ready(state: &ServerState, models: &SageMakerModels) -> Vec<SageMakerModel> {
     let all = models.all().into_iter();
     let ready = all.filter(|(_, loaded)| state.engine.model(&loaded.model, None).is_ok());
     ready.map(|(name, loaded)| SageMakerModel { name, url: loaded.place }).collect()
 }
 
-/// The model is the one that was loaded under the name in the path.
-async fn invoke(state: &ServerState, model: &str, received: &mut Received<'_>) -> Response {
+/// Runs an inference on the model that was loaded under the name in the path.
+async fn invoke(state: &ServerState, model: &str, received: &mut ReceivedRequest<'_>) -> Response {
     let mut response =
         infer::respond(state, ModelPath { name: model, version: None }, received).await;
     let status = response.head.status;
@@ -147,13 +147,13 @@ async fn invoke(state: &ServerState, model: &str, received: &mut Received<'_>) -
 async fn load(
     state: &ServerState,
     models: &SageMakerModels,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Result<()> {
     let body = received.body(None, state.json_limit()).await?;
     let SageMakerLoad { name, url } = decode_sagemaker_load(&body)?;
     let model = model_name(received.sender.head, &name);
     let (engine, models) = (state.engine.clone(), models.clone());
-    // On its own: a client that hangs up leaves nothing half done.
+    // Runs as its own task, so that a client that disconnects leaves nothing half done.
     let load = tokio::spawn(async move {
         let (adding, known) = (engine.clone(), models.clone());
         let (wanted, sagemaker_name) = (model.clone(), name.clone());
@@ -179,8 +179,8 @@ async fn load(
     load.await.unwrap_or_else(|_| Err(Error::internal("the load has ended in a panic")))
 }
 
-/// What the engine calls it: the name of its archive, which answers carry then, or SageMaker's where the first cannot be
-/// the name of a model. One in a folder is such.
+/// Returns the name for the engine: the name of the archive, which answers then carry. If that cannot be a model name,
+/// because the archive is in a folder, it is SageMaker's name.
 fn model_name(headers: &RequestHead, name: &str) -> String {
     let target = headers.get(TARGET).and_then(visible_text);
     target.filter(|target| !target.is_empty() && !target.contains('/')).unwrap_or(name).to_owned()
@@ -202,7 +202,7 @@ async fn forget(
     place: String,
 ) {
     let removing = engine.clone();
-    // Where too many wait it is done here: it reads one folder.
+    // If too much waits, this thread does it, because it only reads one folder.
     let remove = move || removing.remove_repository(&place);
     let removed = engine.control().query(remove.clone()).await;
     if removed.is_err() {
@@ -240,7 +240,7 @@ async fn unload(
     unload.await.unwrap_or_else(|_| Err(Error::internal("the unload has ended in a panic")))
 }
 
-/// As the real server has it, without a type that says JSON.
+/// Returns JSON without its content type, as the real server does.
 fn document(json: Vec<u8>) -> Response {
     reply(StatusCode::OK, TEXT, json.into())
 }

@@ -1,4 +1,4 @@
-//! The front ends of cloud platforms: their paths lead to the same handlers as those of the ordinary front end.
+//! The front ends of cloud platforms. Their paths lead to the same handlers as those of the ordinary front end.
 
 mod archive;
 mod loaded;
@@ -22,57 +22,57 @@ use crate::{
     },
 };
 
-/// A platform whose requests come to paths of its own.
+/// A platform whose requests use its own paths.
 #[derive(Clone, Debug)]
 pub enum CloudFrontEnd {
     /// Amazon SageMaker: `/ping`, `/invocations` for one model, `/models` for many.
     SageMaker {
-        /// Whether `/ping` asks for liveness only.
+        /// `/ping` checks liveness only.
         pings_liveness: bool,
         /// The model of `/invocations`.
         model: String,
-        /// What is asked of it.
+        /// The inference call of that model.
         inference: CloudInference,
-        /// Those of `/models`.
+        /// The models of `/models`.
         models: SageMakerModels,
     },
-    /// Vertex AI: two paths that the platform names.
+    /// Vertex AI: two paths that the platform chooses.
     VertexAi {
-        /// Where inference requests come.
+        /// The path of inference requests.
         predict_route: PathPattern,
-        /// Where the platform asks whether the server is ready.
+        /// The path of readiness checks.
         health_route: PathPattern,
         /// The model of requests that are not redirected.
         model: String,
     },
 }
 
-/// How a model is asked.
+/// An inference call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloudInference {
-    /// As by `infer`.
+    /// The same as `infer`.
     Infer,
-    /// As by `generate`.
+    /// The same as `generate`.
     Generate,
-    /// As by `generate_stream`.
+    /// The same as `generate_stream`.
     GenerateStream,
 }
 
-/// Names the path of the ordinary front end that a request to Vertex AI means, without its first slash.
+/// The header of Vertex AI with the path of the ordinary front end that a request means, without its first slash.
 const REDIRECT: &str = "x-vertex-ai-triton-redirect";
 
-/// What a request to such a front end leads to.
+/// The handler of a request to such a front end.
 pub(crate) enum Destination<'r> {
-    /// A call, made with this method.
+    /// A call with this method.
     Call(Route<'r>, Method),
-    /// One of many models of SageMaker.
+    /// One of the many models of SageMaker.
     Models(&'r SageMakerModels, ModelsCall<'r>),
     Metrics,
     Refused(Box<Response>),
 }
 
 impl CloudFrontEnd {
-    /// The media type of bodies with binary tensors, up to the length of their JSON.
+    /// Returns the media type of bodies with binary tensors, up to the length of their JSON.
     pub(crate) fn binary_media_type(&self) -> &'static str {
         match self {
             Self::SageMaker { .. } => {
@@ -84,8 +84,8 @@ impl CloudFrontEnd {
         }
     }
 
-    /// Whether answers with binary tensors have it too; else a header says where their JSON ends, as in the ordinary
-    /// front end.
+    /// Returns `true` if answers with binary tensors use that media type too. Otherwise a header has the length of
+    /// their JSON, as in the ordinary front end.
     pub(crate) fn answers_by_media_type(&self) -> bool {
         matches!(self, Self::SageMaker { .. })
     }
@@ -138,7 +138,7 @@ fn of_model(action: ModelAction, name: &str) -> Route<'_> {
     Route::Model(action, ModelPath { name, version: None })
 }
 
-/// Everything comes as POST, so the method is that of the call. What changes the server is not to be had this way.
+/// Redirects a request. All of them are POST, so the call decides the method. Calls that change the server are refused.
 fn redirected(path: &str) -> Destination<'_> {
     let Some(route) = route::parse_relative(path) else { return empty(StatusCode::BAD_REQUEST) };
     match route {

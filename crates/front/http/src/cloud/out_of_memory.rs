@@ -1,6 +1,6 @@
-//! Which errors mean that a model did not find room: SageMaker unloads others then, and asks again.
+//! Recognizes errors of models that lack memory: SageMaker then unloads others and repeats the request.
 
-/// What libraries write when there is no memory left, as the real server knows them.
+/// Texts of libraries without memory, from the real server's list.
 const SIGNS: [&str; 17] = [
     "CUDA out of memory",
     "CUDA_OUT_OF_MEMORY",
@@ -21,7 +21,7 @@ const SIGNS: [&str; 17] = [
     "No space left on device",
 ];
 
-/// Whether the text of an error says so.
+/// Returns `true` if an error text has one of these signs.
 pub(super) fn is_meant(text: &str) -> bool {
     SIGNS.iter().any(|sign| text.contains(sign))
 }

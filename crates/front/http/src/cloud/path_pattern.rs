@@ -1,17 +1,17 @@
-//! Paths that a platform describes.
+//! Patterns of paths that a platform chooses.
 
 use galatea_frontend::PatternError;
 use regex::{Regex, RegexBuilder};
 
-/// The paths that an expression describes from their beginning to their end; a plain path describes itself.
+/// A pattern that matches whole paths. A plain path matches itself.
 #[derive(Clone, Debug)]
 pub struct PathPattern(Regex);
 
 impl PathPattern {
-    /// Of an expression.
+    /// Compiles an expression.
     ///
     /// # Errors
-    /// When it is none, or too long.
+    /// When `pattern` is no regular expression, or is too long.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let whole = format!("^(?:{pattern})$");
         PatternError::or_built(pattern, &mut RegexBuilder::new(&whole)).map(Self)

@@ -1,4 +1,4 @@
-//! The console, its events, and the document that describes the routes. Not for the paths of cloud platforms.
+//! The console, its events, and the document that describes the routes. Cloud platforms have none of these paths.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 
 use crate::{
     options::HttpOptions,
-    request::{admission, received::Received, same_site},
+    request::{admission, received::ReceivedRequest, same_site},
     response::{
         Response,
         answers::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
@@ -27,7 +27,7 @@ use crate::{
 };
 
 const EVENTS: &str = "text/event-stream";
-/// The groups of calls that tell what the events tell.
+/// The groups of calls whose data the events show.
 const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
     ApiCategory::Health,
     ApiCategory::Metadata,
@@ -35,7 +35,7 @@ const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
     ApiCategory::ModelRepository,
     ApiCategory::Statistics,
 ];
-/// Those that tell what the document tells: which models there are, and what they take.
+/// The groups of calls whose data the document shows: the models and their inputs.
 const SHOWN_BY_DOCUMENT: [ApiCategory; 2] = [ApiCategory::Metadata, ApiCategory::ModelRepository];
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub(crate) enum ConsoleRoute {
     Document,
 }
 
-/// What `path` names; `has_console`: whether there is a page.
+/// Returns the console route of `path`. Without `has_console` only the document has one.
 pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
     match path {
         "/openapi.json" => Some(ConsoleRoute::Document),
@@ -64,13 +64,13 @@ pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
 pub(crate) async fn respond(
     state: &ServerState,
     route: ConsoleRoute,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let action = Action::ReadEverything;
     if let Some(refusal) = admission::refusal(state, received, action, JSON, true) {
         return refusal;
     }
-    received.exchange.is_routine();
+    received.exchange.mark_routine();
     if !matches!(*received.sender.head.method(), Method::GET | Method::HEAD) {
         return method_not_allowed(JSON);
     }
@@ -85,7 +85,7 @@ pub(crate) async fn respond(
     }
 }
 
-/// Of a client that may not read what these groups of calls tell, and of a server that ends.
+/// Returns a refusal if the client may not read data of these groups of calls, or if the server shuts down.
 fn refused(
     state: &ServerState,
     categories: &[ApiCategory],
@@ -124,12 +124,12 @@ fn send_file(file: &'static PageFile, headers: &RequestHead) -> Response {
     protected(response)
 }
 
-/// Browsers name it; with a weight, which might be 0, the plain text is sent.
+/// Browsers list `gzip` without a weight. With one, which might be 0, the plain text is sent.
 fn takes_gzip(accepted: &[u8]) -> bool {
     visible_text(accepted).is_some_and(|all| all.split(',').any(|one| one.trim() == "gzip"))
 }
 
-/// With what tells a browser to be careful.
+/// Adds the security headers for browsers.
 fn protected(mut response: Response) -> Response {
     for (name, value) in page::HEADERS {
         response.head.set(name, value);
@@ -137,7 +137,7 @@ fn protected(mut response: Response) -> Response {
     response
 }
 
-fn send_events(state: &ServerState, received: &Received<'_>) -> Response {
+fn send_events(state: &ServerState, received: &ReceivedRequest<'_>) -> Response {
     let Some(console) = &state.console else { return crate::response::answers::not_found() };
     if received.sender.head.method() == Method::HEAD {
         return protected(reply(StatusCode::OK, EVENTS, Body::default()));
@@ -153,8 +153,8 @@ fn send_events(state: &ServerState, received: &Received<'_>) -> Response {
     }
 }
 
-/// On a control thread: it goes through models.
-async fn send_document(state: &ServerState, received: &Received<'_>) -> Response {
+/// Writes the document on a control thread, because it visits all models.
+async fn send_document(state: &ServerState, received: &ReceivedRequest<'_>) -> Response {
     let engine = state.engine.clone();
     let models = Models::of_query(received.sender.head.query().unwrap_or_default());
     let has_console = state.console.is_some();

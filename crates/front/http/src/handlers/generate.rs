@@ -1,5 +1,5 @@
-//! The generate extension: flat JSON in, flat JSON or server-sent events out. What fails before inference is answered
-//! with a plain error.
+//! The generate extension: flat JSON as input, flat JSON or server-sent events as output. Failures before inference get
+//! a plain error.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use crate::{
     handlers::{load_report, work},
-    request::{received::Received, route::ModelPath},
+    request::{received::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{JSON, failed, failure, reply},
@@ -23,11 +23,11 @@ use crate::{
 
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 
-/// Answers with the one response of the model, or, where it `has_events`, with an event per response.
+/// Answers with the only response of the model, or, if `has_events`, with an event per response.
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     has_events: bool,
 ) -> Response {
     let response = match submit(state, path, received).await {
@@ -41,7 +41,7 @@ pub(crate) async fn respond(
 async fn submit(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Result<ResponseStream> {
     let found = received.find_model(state, path)?;
     refuse_compressed(received.sender.head)?;
@@ -51,7 +51,7 @@ async fn submit(
     Ok(ResponseStream::start(decoded, exchange, &state.options.memory)?.0)
 }
 
-/// Only inference requests may be compressed.
+/// Refuses a compressed body: only inference requests may be compressed.
 fn refuse_compressed(headers: &RequestHead) -> Result<()> {
     match headers.get("content-encoding") {
         Some(encoding) if encoding != b"identity" => {
@@ -61,7 +61,8 @@ fn refuse_compressed(headers: &RequestHead) -> Result<()> {
     }
 }
 
-/// The status is that of the first response, as in Triton, even where the body is an error about their number.
+/// Returns the only response. The status is that of the first response, as in Triton, even if the body is an error
+/// about their number.
 async fn in_one(state: &ServerState, mut responses: ResponseStream) -> Response {
     let (mut document, mut count) = (Document::default(), 0usize);
     loop {
@@ -96,8 +97,8 @@ async fn in_one(state: &ServerState, mut responses: ResponseStream) -> Response 
     }
 }
 
-/// Waits for the first response, which decides the status; an error after it is an event as any other. A response that is
-/// only an end makes no event.
+/// Waits for the first response, which decides the status. A later error is an ordinary event. A response that only
+/// marks the end makes no event.
 async fn in_events(state: &ServerState, mut responses: ResponseStream) -> Response {
     let first = responses.next().await;
     let is_failed = matches!(first.result, Some(Err(_)));
@@ -109,7 +110,7 @@ async fn in_events(state: &ServerState, mut responses: ResponseStream) -> Respon
     reply(status, EVENT_STREAM, Body::Streamed(Box::new(body)))
 }
 
-/// A response as JSON, or why there is none.
+/// A response as JSON, or the error in its place.
 #[derive(Default)]
 struct Document {
     json: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Inference requests: body in, one response or lines of responses out.
+//! Inference requests, answered with one response or with lines of responses.
 
 use bytes::Bytes;
 use galatea_engine::call::{DecodeFor, DecodedCall, FoundModel};
@@ -18,7 +18,7 @@ use crate::{
         work::{self, InferBody},
     },
     io::body_error::{BodyError, SizeLimit},
-    request::{received::Received, route::ModelPath},
+    request::{received::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{JSON, TEXT, failure, ok_json, reply},
@@ -30,14 +30,14 @@ use crate::{
 const HEADER_LENGTH: &str = "Inference-Header-Content-Length";
 const DECOUPLED: &str = "HTTP end point doesn't support models with decoupled transaction policy";
 const OCTET_STREAM: &str = "application/octet-stream";
-/// Below this one copy is cheaper than another piece to write.
+/// Below this many bytes one copy is cheaper than writing another piece.
 const MAX_JOINED: usize = 16 << 10;
 
-/// Answers an inference request. An error carries the content type that Triton has set by then.
+/// Answers an inference request. An error has the content type that Triton has set by then.
 pub(crate) async fn respond(
     state: &ServerState,
     path: ModelPath<'_>,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let is_in_lines = lines::are_accepted(received.sender.head);
     let found = match received.find_model(state, path) {
@@ -68,7 +68,7 @@ pub(crate) async fn respond(
 
 async fn decode(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: InferBody,
     is_in_lines: bool,
@@ -89,7 +89,7 @@ async fn decode(
 
 async fn respond_once(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     decoded: DecodedCall<AnswerPlan>,
 ) -> Response {
     let (mut running, answer) = match decoded.submit_unary(&mut received.exchange) {
@@ -100,7 +100,7 @@ async fn respond_once(
     running.end();
     let encoded = match answer {
         Ok(response) => {
-            received.exchange.has_result();
+            received.exchange.record_result();
             work::render(state, running, response).await
         }
         Err(error) => Err(error),
@@ -120,7 +120,7 @@ async fn respond_once(
     }
 }
 
-/// A compression that we do not have is refused with the list of those we have.
+/// Refuses an unsupported compression and lists the supported ones.
 fn unknown_coding() -> Response {
     let mut response = failure(&Error::unsupported("Unsupported compression type"), TEXT);
     let accepted = "gzip, deflate";
@@ -128,17 +128,17 @@ fn unknown_coding() -> Response {
     response
 }
 
-/// The body and where its JSON ends. An error comes with its content type.
+/// Reads the body and the length of its JSON. An error has its content type.
 async fn read(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     format: Option<CompressionFormat>,
 ) -> Result<InferBody, (Error, &'static str)> {
     let as_text = |error: BodyError| (error.into(), TEXT);
     if format.is_some() {
         let limit = SizeLimit::of_compressed(state.options.max_input_size);
         let body = received.body(None, limit).await.map_err(as_text)?;
-        // Only for alignment here: its limits are those of the content.
+        // Only used for alignment: the limits of the header apply to the content.
         let hint = header_length(received.sender.head, None).unwrap_or_default();
         let inflated = compression::decompress(state, body, hint, &mut received.memory).await;
         let content = inflated.map_err(as_text)?;
@@ -162,7 +162,7 @@ async fn read(
     Ok(InferBody { content, header_length })
 }
 
-/// Where the JSON of the body ends; `None` without the header: the body is JSON to its end.
+/// Returns the length of the JSON in the body. Returns `None` without the header: then the whole body is JSON.
 fn header_length(headers: &RequestHead, content_length: Option<u64>) -> Result<Option<usize>> {
     let Some(value) = headers.get(HEADER_LENGTH) else { return Ok(None) };
     let plain = visible_text(value).and_then(|text| text.parse().ok());
@@ -179,7 +179,7 @@ fn header_length(headers: &RequestHead, content_length: Option<u64>) -> Result<O
     in_body(length, content_length)
 }
 
-/// The same, said by the media type of the body.
+/// Returns the same length, from the media type of the body.
 fn media_header_length(
     media_type: &str,
     headers: &RequestHead,
@@ -202,9 +202,9 @@ fn media_header_length(
     in_body(number.trim().parse().map_err(unparsable)?, content_length)
 }
 
-/// The length of a header that is not longer than the body.
+/// Returns the length of a header that is not longer than the body.
 fn in_body(length: i128, content_length: Option<u64>) -> Result<Option<usize>> {
-    // The length of a chunked body is not known yet; decoding checks it then.
+    // The length of a chunked body is not known yet; decoding checks it later.
     let end = content_length.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     usize::try_from(length).ok().filter(|&n| n <= end).map(Some).ok_or_else(|| {
         let text = format!("inference header size should be in range (0, {end}), got: {length}");
@@ -212,7 +212,7 @@ fn in_body(length: i128, content_length: Option<u64>) -> Result<Option<usize>> {
     })
 }
 
-/// The response in the coding the client asked for. Its header length is that of the JSON before it is compressed.
+/// Returns the response in the coding that the client asked for. The header length is that of the JSON before compression.
 async fn success_compressed(
     state: &ServerState,
     format: CompressionFormat,
@@ -235,7 +235,7 @@ async fn success_compressed(
     response
 }
 
-/// The response as the clients of SageMaker expect it: the media type says where its JSON ends.
+/// Returns the response in the form for clients of SageMaker: the media type has the length of the JSON.
 fn success_as_media(media_type: &str, encoded: EncodedResponse) -> Response {
     let mut response = success(encoded);
     if let Some(HeaderValue::Number(length)) = response.head.remove(HEADER_LENGTH) {
@@ -244,7 +244,7 @@ fn success_as_media(media_type: &str, encoded: EncodedResponse) -> Response {
     response
 }
 
-/// The JSON, and behind it the binary tensors in output order; a header then gives where the JSON ends.
+/// Returns the JSON followed by the binary tensors in output order. A header then has the length of the JSON.
 fn success(encoded: EncodedResponse) -> Response {
     let EncodedResponse { mut json, binary } = encoded;
     if binary.is_empty() {

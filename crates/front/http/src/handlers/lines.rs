@@ -1,4 +1,4 @@
-//! Inference answered with a line of JSON per response, where the client asks for it: beyond Triton, which
+//! Inference answered with a line of JSON per response, if the client asks for it. This goes beyond Triton, which
 //! refuses decoupled models here.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use galatea_types::{InferResponse, Response, Result};
 use http::StatusCode;
 
 use crate::{
-    request::{accepted, received::Received},
+    request::{accepted, received::ReceivedRequest},
     response::{
         Response as HttpResponse,
         answers::{JSON, failure, reply, status_of},
@@ -26,15 +26,15 @@ use crate::{
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
 
-/// Whether the client names the media type, which `*/*` does not.
+/// Returns `true` if the client names the media type; `*/*` does not.
 pub(crate) fn are_accepted(headers: &RequestHead) -> bool {
     accepted::is_named(headers, MEDIA_TYPE)
 }
 
-/// Waits for the first response, whose error decides the status; later errors are lines.
+/// Waits for the first response, whose error decides the status. Later errors are lines.
 pub(crate) async fn respond(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     decoded: DecodedCall<AnswerPlan>,
 ) -> HttpResponse {
     let empty = end_of(decoded.model(), decoded.request().id.clone());
@@ -54,7 +54,7 @@ pub(crate) async fn respond(
     reply(status, MEDIA_TYPE, Body::Streamed(Box::new(body)))
 }
 
-/// The response that stands for an end without outputs.
+/// Returns the response that represents an end without outputs.
 fn end_of(model: &ServedModel, id: String) -> InferResponse {
     InferResponse {
         model_name: model.config().name().clone(),

@@ -1,5 +1,5 @@
-//! Load reports for load balancers (ORCA): how full the key-value cache of a language model is, beside the answer of
-//! `generate` and where the request asks for it.
+//! Load reports for load balancers (ORCA): the use of a language model's key-value cache, added to an answer of
+//! `generate` if the request asks for it.
 
 use galatea_engine::Engine;
 use galatea_http1::RequestHead;
@@ -9,13 +9,13 @@ use crate::response::Response;
 const ASKED: &str = "endpoint-load-metrics-format";
 const REPORT: &str = "Endpoint-Load-Metrics";
 
-/// The metrics that a report is made of, as backends of language models define them, and the label that tells them apart.
+/// The metric family that a report is made of, as backends of language models define it. The label below names the figure.
 const FAMILY: &str = "nv_trt_llm_kv_cache_block_metrics";
 const TYPE: &str = "kv_cache_block_type";
-/// Most of them that are looked at. A model has a few.
+/// The most series that are read. A model has a few.
 const MAX_SERIES: usize = 256;
 
-/// The response, with a report where one is asked for and a model gives its figures.
+/// Adds a report to the response, if the request asks for one and a model has the figures.
 pub(crate) fn added_to(mut response: Response, engine: &Engine, headers: &RequestHead) -> Response {
     let format = headers.get(ASKED).and_then(Format::named);
     let report = format.and_then(|format| Some(CacheLoad::of(engine)?.report(format)));
@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// What a cache has, in blocks.
+/// The load of a cache, in blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct CacheLoad {
     used: f64,
@@ -50,7 +50,7 @@ struct CacheLoad {
 }
 
 impl CacheLoad {
-    /// `None` unless all three are known.
+    /// Returns `None` unless all three figures are known.
     fn of(engine: &Engine) -> Option<Self> {
         let (mut used, mut most, mut tokens_per_block) = (None, None, None);
         for series in engine.custom_metrics(FAMILY, MAX_SERIES) {
@@ -67,7 +67,7 @@ impl CacheLoad {
 
     fn report(self, format: Format) -> String {
         let utilization = if self.most > 0.0 { self.used / self.most } else { 0.0 };
-        // Of an `as` to an integer what is too much becomes the largest.
+        // `as` to an integer saturates.
         let capacity = (self.most * self.tokens_per_block) as u64;
         match format {
             Format::Text => format!(

@@ -1,4 +1,4 @@
-//! Requests answered from what the engine knows: health, metadata, configuration, statistics, the log.
+//! Requests answered from the state of the engine: health, metadata, configuration, statistics, log settings.
 
 use ::http::Method;
 use galatea_engine::{ModelStatisticsEntry, ServedModel};
@@ -13,7 +13,7 @@ use galatea_types::{Error, Result};
 use crate::{
     request::{
         accepted,
-        received::Received,
+        received::ReceivedRequest,
         route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     },
     response::{
@@ -26,13 +26,13 @@ use crate::{
     state::ServerState,
 };
 
-/// `head`: of the request, which may ask for JSON.
+/// Answers a request. Its `head` may ask for JSON.
 pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead) -> Response {
     let engine = &state.engine;
     match route {
         Route::Live if wants_json(head) => health_as_json("live", state.is_live()),
         Route::Live => health(state.is_live()),
-        // Said in another way than "not ready", which may pass: this server will not come back.
+        // This differs from "not ready", which may pass: this server will not come back.
         Route::Ready if engine.availability().is_leaving() => leaving(),
         Route::Ready if wants_json(head) => {
             health_as_json("ready", state.is_live() && engine.is_ready())
@@ -63,15 +63,15 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead)
     }
 }
 
-/// The protocol has a body in JSON for the health of a server, Triton an empty one. Clients of Triton do not ask for JSON;
-/// the SDK of KServe does not either, and reads it.
+/// Returns `true` if the health answer has a JSON body, as in the protocol; Triton's is empty. Clients of Triton do not
+/// ask for JSON. The KServe SDK does not ask either, but reads it.
 fn wants_json(head: &RequestHead) -> bool {
     const OF_KSERVE: &[u8] = b"python-httpx/";
     let is_of_kserve = || head.get("user-agent").is_some_and(|agent| agent.starts_with(OF_KSERVE));
     accepted::is_named(head, JSON) || is_of_kserve()
 }
 
-/// Whether one model is ready. A model that is not, or not there, is answered with 400.
+/// Returns the readiness of one model. A model that is not ready or does not exist gets 400.
 pub(crate) async fn model_ready(state: &ServerState, path: ModelPath<'_>) -> Response {
     let version = match path.version() {
         Ok(version) => version,
@@ -108,7 +108,7 @@ fn respond_for_model(state: &ServerState, action: ModelAction, model: ModelPath<
     }
 }
 
-/// A version that is asked for is the only one shown.
+/// A requested version is the only one shown.
 fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
     to_json(&match version {
         Some(version) => model_metadata(model.config(), &[version]),
@@ -116,8 +116,11 @@ fn metadata(model: &ServedModel, version: Option<i64>) -> Vec<u8> {
     })
 }
 
-/// Of every model there is: on a control thread, for there may be thousands.
-pub(crate) async fn all_statistics(state: &ServerState, received: &Received<'_>) -> Response {
+/// Returns the statistics of every model, from a control thread, because there may be thousands.
+pub(crate) async fn all_statistics(
+    state: &ServerState,
+    received: &ReceivedRequest<'_>,
+) -> Response {
     let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
     let list = move || {
         let mut entries = engine.statistics(None, None)?;
@@ -132,7 +135,7 @@ fn statistics_document(entries: Vec<ModelStatisticsEntry>) -> Vec<u8> {
     statistics(&entries.collect::<Vec<_>>())
 }
 
-/// No region can be registered yet: there is none to list and none to unregister.
+/// Answers for regions. None can be registered yet, so there is none to list or unregister.
 fn shared_memory(
     kind: SharedMemoryKind,
     action: SharedMemoryAction,
@@ -157,11 +160,11 @@ fn not_supported(what: &str) -> Response {
     failure(&Error::unsupported(format!("the {what} extension is not supported")), JSON)
 }
 
-/// What is in force, after the change that a POST asks for.
+/// Makes the change that a POST asks for, and returns the current settings.
 pub(crate) async fn log_settings(
     state: &ServerState,
     method: &Method,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let changed = match *method {
         Method::POST => change_log(state, received).await,
@@ -170,7 +173,7 @@ pub(crate) async fn log_settings(
     ok_or_failure(changed.map(|()| http::log_settings(&logger::settings())))
 }
 
-async fn change_log(state: &ServerState, received: &mut Received<'_>) -> Result<()> {
+async fn change_log(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Result<()> {
     let body = received.body(None, state.json_limit()).await?;
     let mut wanted = LogChange::default();
     let read = http::decode_log_change(&body, &mut wanted);

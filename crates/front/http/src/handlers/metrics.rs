@@ -17,7 +17,7 @@ use crate::{
 const PROMETHEUS_TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Every path is answered with 200; only that of `/metrics` has a body.
+/// Answers every path with 200; only `/metrics` has a body.
 pub(crate) fn respond(engine: &Engine, head: &RequestHead) -> Response {
     if head.method() != Method::GET {
         return method_not_allowed(TEXT);
@@ -28,7 +28,7 @@ pub(crate) fn respond(engine: &Engine, head: &RequestHead) -> Response {
     }
 }
 
-/// All metrics, in the format that the client asks for.
+/// Returns all metrics, in the format that the client asks for.
 pub(crate) fn of_engine(engine: &Engine, head: &RequestHead) -> Response {
     let (page, format) = match accepted::is_named(head, "application/openmetrics-text") {
         true => (to_open_metrics(&engine.metrics_text()), OPEN_METRICS),

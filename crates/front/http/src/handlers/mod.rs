@@ -1,4 +1,4 @@
-//! Handlers: each answers the requests of a few routes.
+//! The handlers. Each answers the requests of a few routes.
 
 pub(crate) mod console;
 pub(crate) mod generate;

@@ -1,5 +1,5 @@
-//! The model repository: index, load, unload. What reads files or waits for a model runs on the
-//! engine's control threads.
+//! The model repository: index, load, unload. Calls that read files or wait for a model run on the engine's control
+//! threads.
 
 use bytes::Bytes;
 use galatea_engine::LoadOverrides;
@@ -11,12 +11,12 @@ use galatea_protocol::{
 use galatea_types::Result;
 
 use crate::{
-    request::received::Received,
+    request::received::ReceivedRequest,
     response::{Response, answers::ok_or_failure},
     state::ServerState,
 };
 
-pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> Response {
+pub(crate) async fn index(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Response {
     let (engine, caller) = (state.engine.clone(), received.sender.caller.clone());
     let body = body_of(state, received).await;
     let list = move || {
@@ -31,13 +31,13 @@ pub(crate) async fn index(state: &ServerState, received: &mut Received<'_>) -> R
 pub(crate) async fn load(
     state: &ServerState,
     name: String,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let body = body_of(state, received).await;
     ok_or_failure(load_now(state, name, body).await)
 }
 
-/// The files in the body may be large.
+/// Decodes the body as heavy work, because its files may be large.
 async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Result<Vec<u8>> {
     let body = body?;
     let decode = {
@@ -53,7 +53,7 @@ async fn load_now(state: &ServerState, name: String, body: Result<Bytes>) -> Res
 pub(crate) async fn unload(
     state: &ServerState,
     name: String,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
 ) -> Response {
     let body = body_of(state, received).await;
     ok_or_failure(unload_now(state, name, body, &received.sender.caller).await)
@@ -70,13 +70,13 @@ async fn unload_now(
     let decode = move || protocol::decode_unload(&body);
     let with_dependents = state.options.heavy_work.run_sized(size, decode).await??;
     if with_dependents {
-        // Those may be any models.
+        // Dependents may be any models.
         caller.check(&Action::ControlServer)?;
     }
     state.engine.control().unload(name, with_dependents).await?;
     Ok(Vec::new())
 }
 
-async fn body_of(state: &ServerState, received: &mut Received<'_>) -> Result<Bytes> {
+async fn body_of(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Result<Bytes> {
     Ok(received.body(None, state.json_limit()).await?)
 }

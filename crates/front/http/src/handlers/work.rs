@@ -1,5 +1,5 @@
-//! Decoding of requests and rendering of responses, on the connection's thread or, where they are long, on one for
-//! long requests.
+//! Decodes requests and encodes responses, on the connection's thread or, if they are long, on a thread for long
+//! requests.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use galatea_protocol::{
 };
 use galatea_types::{Buffer, DataType, Error, InferRequest, InferResponse, OverBudget, Result};
 
-use crate::{request::received::Received, state::ServerState};
+use crate::{request::received::ReceivedRequest, state::ServerState};
 
-/// Decoded requests up to this size are not counted to the budget: the number of connections bounds those.
+/// Decoded requests up to this size in bytes do not count to the budget: the number of connections bounds them.
 const UNCOUNTED: usize = 4 << 10;
 
-/// Numbers of four bytes that are written as a digit and a comma grow so much.
+/// The growth of four-byte numbers that are each written as a digit and a comma.
 const DECODED_GROWTH: usize = 2;
 
-/// The body of an inference request, and where its JSON ends, if not at the end.
+/// The body of an inference request, and the length of its JSON if that is not all of it.
 pub(crate) struct InferBody {
     pub content: Bytes,
     pub header_length: Option<usize>,
 }
 
 impl InferBody {
-    /// Where its JSON ends, as its sender says it.
+    /// Returns the length of the JSON, as its sender states it.
     pub fn header_end(&self) -> usize {
         self.header_length.unwrap_or(self.content.len())
     }
@@ -37,7 +37,7 @@ impl InferBody {
         self.header_end().min(self.content.len())
     }
 
-    /// How much of it has to be read or copied to decode it: the JSON, or all of a raw body that becomes one string.
+    /// Returns the bytes that decoding reads or copies: the JSON, or a whole raw body that becomes one string.
     fn bytes_to_decode(&self, model: &ModelConfig) -> usize {
         let becomes_string = || model.inputs().iter().any(|i| i.data_type == DataType::Bytes);
         match self.json_length() {
@@ -47,11 +47,11 @@ impl InferBody {
     }
 }
 
-/// Admits an inference request for `found` and decodes its body with `decode`. The memory of the call, which holds the body,
-/// holds afterwards the rest of it and the tensors that were made of it.
+/// Admits an inference request for `found` and decodes its body with `decode`. The memory of the call counts the body
+/// first, and afterwards the rest of it and the tensors made from it.
 pub(crate) async fn decode_infer(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: InferBody,
     decode: impl FnOnce(&InferBody, &DecodeFor<'_>) -> Result<(InferRequest, AnswerPlan)>
@@ -76,10 +76,10 @@ pub(crate) async fn decode_infer(
     Ok(decoded)
 }
 
-/// As [`decode_infer`], for the body of a generate request.
+/// Like [`decode_infer`], for the body of a generate request.
 pub(crate) async fn decode_flat(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: Bytes,
 ) -> Result<DecodedCall<()>> {
@@ -99,7 +99,7 @@ fn address_range(bytes: &[u8]) -> Range<usize> {
     range.start.addr()..range.end.addr()
 }
 
-/// Refuses a tensor that has become longer than its text may be. Those that lie in the `body` have none.
+/// Refuses a decoded tensor that is longer than `limit`. Tensors within the `body` were not decoded.
 fn check_decoded(request: &InferRequest, limit: usize, body: Range<usize>) -> Result<()> {
     let is_decoded =
         |data: &Buffer| data.host().is_ok_and(|bytes| !body.contains(&bytes.as_ptr().addr()));
@@ -127,12 +127,12 @@ fn check_raw(size: usize, limit: usize) -> Result<()> {
     }
 }
 
-/// How much a body is likely to become: asked of the budget before a long one does.
+/// Returns the likely size of a decoded body. The budget is asked for it before a long body is decoded.
 fn decoding_size(size: usize) -> usize {
     if HeavyWork::is_heavy(size) { size.saturating_mul(DECODED_GROWTH) } else { 0 }
 }
 
-/// Counts what was made of a body, besides the `kept` bytes of it that stay. Of the tensors, `binary` bytes are its own.
+/// Counts the result of decoding, besides the `kept` bytes of the body. `binary` bytes of the tensors are part of the body.
 fn count_decoded<P>(
     decoded: &mut DecodedCall<P>,
     kept: usize,
@@ -149,7 +149,7 @@ fn count_decoded<P>(
     Ok(())
 }
 
-/// Writes a response in the form that was asked for. Refused where the budget has no room for a long text.
+/// Encodes a response in the form that the client asked for. Fails if the budget has no room for a long text.
 pub(crate) async fn render(
     state: &ServerState,
     running: RunningCall<AnswerPlan>,
@@ -158,7 +158,7 @@ pub(crate) async fn render(
     let size = running.plan().bytes_to_render(&response);
     let mut memory = state.options.memory.reservation();
     if HeavyWork::is_heavy(size) {
-        // The request has ended, and with it what counted its tensors, which an output may share.
+        // The request, which counted its tensors, has ended, and an output may share them.
         memory.grow(response.byte_size());
         memory.try_grow(running.plan().bytes_of_texts(&response))?;
     }

@@ -1,4 +1,4 @@
-//! Request bodies that are not taken.
+//! Errors of request bodies.
 
 use std::{convert::Infallible, io};
 
@@ -6,10 +6,10 @@ use galatea_frontend::{ClientLimitError, DecompressError, HeavyWorkError};
 use galatea_http1::BodyFault;
 use galatea_types::{Code, Error, OverBudget};
 
-/// Most chunks in a body that hold something, as in Triton.
+/// The most non-empty chunks in a body, as in Triton.
 pub(crate) const MAX_CHUNKS: u32 = 65_536;
 
-/// More chunks than are taken.
+/// The error for a body with more chunks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks."
@@ -26,7 +26,7 @@ pub(crate) enum ReadError {
     Fault(BodyFault),
 }
 
-/// What is wrong with a body. The texts are Triton's where it has them.
+/// The fault of a body. The texts are Triton's where it has them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("failed to read the request body")]
@@ -36,7 +36,7 @@ pub(crate) enum BodyError {
          increase the limit."
     )]
     TooLarge {
-        /// What is too large.
+        /// The name of the part that is too large.
         what: &'static str,
         size: usize,
         /// `--http-max-input-size`
@@ -50,7 +50,7 @@ pub(crate) enum BodyError {
     Decompress(#[source] io::Error),
     #[error("the request body {0}")]
     Grows(DecompressError<Infallible>),
-    /// The threads that decompress it have too much to do.
+    /// The threads for decompression are too busy.
     #[error(transparent)]
     Heavy(#[from] HeavyWorkError),
     #[error(transparent)]
@@ -61,7 +61,7 @@ pub(crate) enum BodyError {
     NoMemory,
 }
 
-/// How long something of a request may be, and what it is called.
+/// The limit on the size of a part of a request, and the name of the part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeLimit {
     pub most: usize,
@@ -69,7 +69,7 @@ pub(crate) struct SizeLimit {
 }
 
 impl SizeLimit {
-    /// Binary tensors have no limit of their own: they take no more memory than they bring, and that is counted.
+    /// Binary tensors have no limit of their own: their memory is the bytes that arrive, which the budget counts.
     pub const NONE: Self = Self { most: usize::MAX, what: "request body" };
 
     pub fn of_json(most: usize) -> Self {

@@ -1,40 +1,40 @@
-//! The pieces of a body, joined as they come.
+//! Joins the pieces of a body as they arrive.
 
 use bytes::{BufMut, Bytes};
 use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, MemoryReservation};
 
 use crate::io::body_error::{BodyError, SizeLimit};
 
-/// A body up to this size is not counted to the budget: the number of connections bounds those.
+/// A body up to this size in bytes does not count to the budget: the number of connections bounds them.
 const UNCOUNTED: usize = 4 << 10;
-/// Most bytes of a body in chunks that are read at once; the buffer for them grows to this.
+/// The most bytes of a chunked body in one read; its buffer grows to this size.
 pub(crate) const READ_BUFFER: usize = 64 << 10;
-/// The budget is asked for so much at a time.
+/// The bytes that are asked of the budget at a time.
 const COUNTED_AT_ONCE: usize = 64 << 10;
-/// An announced length is believed up to this size, and beyond up to so many times what has come, or twice as many if that
-/// is all. Each step copies what has come, and holds it twice meanwhile.
+/// The size to which an announced length is allocated at once. Beyond it, the block grows to this many times the received bytes,
+/// or to twice that if the rest then fits. Each step copies the received bytes and holds them twice meanwhile.
 const BELIEVED: usize = 64 << 10;
 const BELIEVED_TIMES: usize = 16;
 
-pub(crate) struct Collector<'m> {
+pub(crate) struct BodyCollector<'m> {
     expected: usize,
     limit: SizeLimit,
-    /// Bytes before the content, so that what follows the header is aligned.
+    /// Bytes before the content, so that the data after the header is aligned.
     padding: usize,
-    /// The content needs no alignment: a body in one piece is used as it is.
+    /// Is `true` if the content needs no alignment: a body in one piece is used as it is.
     has_free_placement: bool,
     whole: Option<Bytes>,
     block: Option<AlignedBlock>,
-    /// Room of the block, padding included.
+    /// The capacity of the block, padding included.
     room: usize,
     size: usize,
     memory: &'m mut MemoryReservation,
-    /// Of the size, rounded up; the buffer of the socket is counted besides.
+    /// The counted part of the size, rounded up. The socket's buffer is counted separately.
     counted: usize,
 }
 
-impl<'m> Collector<'m> {
-    /// `expected`: how many bytes will come, 0 where that is not known.
+impl<'m> BodyCollector<'m> {
+    /// Returns a collector. `expected` is the number of bytes that will come; 0 if not known.
     pub fn new(
         expected: usize,
         header_length: Option<usize>,
@@ -60,20 +60,20 @@ impl<'m> Collector<'m> {
         self.size
     }
 
-    /// Takes the next piece, which is used as it is where it is all there is.
+    /// Adds the next piece. A piece that is the whole body is used as it is.
     pub fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
         let is_first = self.whole.is_none() && self.block.is_none();
         if is_first && self.has_free_placement && data.len() >= self.expected {
-            self.has_read(data.len())?;
+            self.record_read(data.len())?;
             self.whole = Some(data);
             return Ok(());
         }
         self.extend(&data)
     }
 
-    /// Takes a copy of the next piece.
+    /// Adds a copy of the next piece.
     pub fn extend(&mut self, data: &[u8]) -> Result<(), BodyError> {
-        self.has_read(data.len())?;
+        self.record_read(data.len())?;
         let mut block = match self.block.take() {
             Some(block) if self.padding + self.size <= self.room => block,
             outgrown => self.grown(outgrown)?,
@@ -83,8 +83,8 @@ impl<'m> Collector<'m> {
         Ok(())
     }
 
-    /// Room for at most `most` bytes of a body that is as long as expected, to be read into: what comes is told by
-    /// [`has_read`](Self::has_read).
+    /// Returns room for at most `most` bytes of a body as long as expected. The caller reports the bytes read into it
+    /// with [`has_read`](Self::has_read).
     pub fn room(&mut self, most: usize) -> Result<impl BufMut, BodyError> {
         let block = match self.block.take() {
             Some(block) if self.padding + self.size < self.room => block,
@@ -94,13 +94,13 @@ impl<'m> Collector<'m> {
         Ok(self.block.insert(block).spare(room.min(most)))
     }
 
-    pub fn has_read(&mut self, count: usize) -> Result<(), BodyError> {
+    pub fn record_read(&mut self, count: usize) -> Result<(), BodyError> {
         self.size += count;
         self.limit.check(self.size)?;
         self.count()
     }
 
-    /// Asks the budget for what has come and is not counted yet.
+    /// Asks the budget for the received bytes that are not yet counted.
     fn count(&mut self) -> Result<(), BodyError> {
         if self.size > self.counted.max(UNCOUNTED) {
             let most = self.expected.max(self.size);
@@ -112,17 +112,17 @@ impl<'m> Collector<'m> {
         Ok(())
     }
 
-    /// Room for what is to come, of the length that was announced. A last step that would add less than as much again is
-    /// taken together with the one before it: it would copy nearly all.
+    /// Returns the size to allocate for an announced length. A last step that would less than double the block is
+    /// joined to the one before, because it would copy nearly everything.
     fn believed(&self) -> usize {
         let believed = BELIEVED.max(self.size.saturating_mul(BELIEVED_TIMES));
         if believed.saturating_mul(2) >= self.expected { self.expected } else { believed }
     }
 
-    /// A larger block with what has come before.
+    /// Returns a larger block with the bytes received so far.
     fn grown(&mut self, outgrown: Option<AlignedBlock>) -> Result<AlignedBlock, BodyError> {
         let capacity = if self.size > self.expected {
-            // No length was announced: the block doubles.
+            // Without an announced length the block doubles.
             self.size.saturating_mul(if outgrown.is_some() { 2 } else { 1 })
         } else {
             self.believed()
@@ -158,7 +158,7 @@ mod tests {
         let expected = pieces.iter().map(|p| p.len()).sum();
         let mut memory = MemoryReservation::default();
         let mut collector =
-            Collector::new(expected, header_length, SizeLimit::of_json(100), &mut memory);
+            BodyCollector::new(expected, header_length, SizeLimit::of_json(100), &mut memory);
         pieces.iter().try_for_each(|p| collector.push(Bytes::from_static(p)))?;
         Ok(collector.finish())
     }
@@ -179,7 +179,7 @@ mod tests {
         let content: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         for expected in [content.len(), 0] {
             let mut memory = MemoryReservation::default();
-            let mut collector = Collector::new(expected, Some(7), SizeLimit::NONE, &mut memory);
+            let mut collector = BodyCollector::new(expected, Some(7), SizeLimit::NONE, &mut memory);
             for piece in content.chunks(50_000) {
                 collector.push(Bytes::copy_from_slice(piece)).expect("no limit");
             }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_limit_holds_for_bodies_of_unknown_length() {
         let mut memory = MemoryReservation::default();
-        let mut collector = Collector::new(0, None, SizeLimit::of_json(100), &mut memory);
+        let mut collector = BodyCollector::new(0, None, SizeLimit::of_json(100), &mut memory);
         collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
         let error = collector.push(Bytes::from_static(&[b' '; 60])).expect_err("above");
         assert!(error.to_string().starts_with("request JSON size of 120 bytes exceeds"), "{error}");
@@ -210,7 +210,7 @@ mod tests {
     fn an_announced_length_takes_memory_as_bytes_come() {
         let budget = MemoryBudget::new(1 << 20);
         let mut memory = budget.reservation();
-        let mut collector = Collector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
+        let mut collector = BodyCollector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
         let piece = Bytes::from(vec![0; 10_000]);
         collector.push(piece.clone()).expect("little");
         assert!(collector.room <= 10_000 * BELIEVED_TIMES + BUFFER_ALIGNMENT, "{}", collector.room);
@@ -224,7 +224,7 @@ mod tests {
     fn an_announced_body_never_takes_more_room_than_its_length() {
         let length = 60_000_000;
         let mut memory = MemoryReservation::default();
-        let mut collector = Collector::new(length, Some(100), SizeLimit::NONE, &mut memory);
+        let mut collector = BodyCollector::new(length, Some(100), SizeLimit::NONE, &mut memory);
         let piece = Bytes::from(vec![0; 250_000]);
         let mut rooms = vec![];
         for _ in 0..length / piece.len() {
@@ -243,7 +243,7 @@ mod tests {
         let budget = MemoryBudget::new(1 << 20);
         for (size, counted) in [(4000, 0), (5000, 2 * 5000), (100_000, 100_000 + READ_BUFFER)] {
             let mut memory = budget.reservation();
-            let mut collector = Collector::new(size, None, SizeLimit::NONE, &mut memory);
+            let mut collector = BodyCollector::new(size, None, SizeLimit::NONE, &mut memory);
             vec![0; size].chunks(3000).for_each(|piece| {
                 collector.push(Bytes::copy_from_slice(piece)).expect("within the budget");
             });

@@ -1,4 +1,4 @@
-//! The stream of a connection, with what is kept between its reads and writes.
+//! The stream of a connection, with its state between reads and writes.
 
 pub(crate) mod body_error;
 pub(crate) mod collector;
@@ -15,29 +15,29 @@ use galatea_http1::{BodyDecoder, Framing, HeadError, RequestHead};
 
 use self::{
     body_error::{BodyError, MAX_CHUNKS, ReadError, TooManyChunks},
-    collector::Collector,
+    collector::BodyCollector,
     output::Output,
     read_buffer::{ReadBuffer, poll_read},
 };
 
-/// After so many bytes of one body the other connections of the thread have their turn, also those that only now become
-/// ready. Reading them takes a fraction of a millisecond; tokio looks for other connections that have become ready only
-/// after many such turns.
+/// The bytes of one body after which other connections of the thread get their turn, including those that only now
+/// become ready. Reading them takes a fraction of a millisecond. tokio checks for newly ready connections only after
+/// many such turns.
 pub(crate) const TURN: usize = 256 << 10;
 
-/// Most bytes read of a body that is refused, so that a client that sends all before it reads gets its answer.
+/// The most bytes of a refused body that are read, so that a client that sends everything first gets its answer.
 const DISCARDED: usize = 256 << 20;
-/// The work for a piece of such a body is that for so many bytes: a body of one-byte chunks ends after a million.
+/// The least bytes that a piece of such a body counts as: a body of one-byte chunks ends after a million.
 const LEAST_DISCARDED: usize = 256;
 
-/// From this on the rest of a body is read where it stays, with a system call more and a copy less.
+/// From this size the rest of a body is read directly to its final place: one system call more, and one copy less.
 const READ_IN_PLACE: u64 = 8 << 10;
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// Why a connection ends before its client wanted it to.
+/// The reason why a connection ends early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectionError {
-    /// It was answered where its client understands an answer.
+    /// The error was answered if its client understands an answer.
     #[error(transparent)]
     Head(#[from] HeadError),
     #[error("connection closed before message completed")]
@@ -46,30 +46,30 @@ pub(crate) enum ConnectionError {
     Io(#[from] io::Error),
 }
 
-/// The stream of a connection, and where its client is.
-pub(crate) struct Io {
+/// The stream of a connection, and the state of its requests and responses.
+pub(crate) struct ConnectionIo {
     stream: Box<dyn Stream>,
     input: ReadBuffer,
     pub(super) output: Output,
-    /// So many bytes of a head that is not complete were looked at.
+    /// The bytes of an incomplete head that were already checked.
     seen: usize,
-    /// Of the request in hand.
+    /// The decoder of the current request body.
     body: BodyDecoder,
-    to_continue: Continue,
-    /// What follows in the stream cannot be told apart any more.
+    to_continue: ContinueState,
+    /// The following bytes of the stream can no longer be separated into requests.
     pub(super) is_broken: bool,
 }
 
-/// What a client that sends its body only when it is told to is still to be told.
+/// The state of `100 Continue`, for a client that waits for it before it sends its body.
 #[derive(Clone, Copy, Debug)]
-enum Continue {
+enum ContinueState {
     Nothing,
     Owed,
-    /// It may not have left the stream yet.
+    /// Written, but perhaps still in the stream's buffers.
     Written,
 }
 
-impl Io {
+impl ConnectionIo {
     pub fn new(stream: Box<dyn Stream>) -> Self {
         Self {
             stream,
@@ -77,12 +77,12 @@ impl Io {
             output: Output::default(),
             seen: 0,
             body: BodyDecoder::new(Framing::Length(0)),
-            to_continue: Continue::Nothing,
+            to_continue: ContinueState::Nothing,
             is_broken: false,
         }
     }
 
-    /// The next head; `false` at the end of the stream.
+    /// Reads the next head. Returns `false` at the end of the stream.
     pub(super) fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -108,14 +108,14 @@ impl Io {
         }
     }
 
-    /// Reads into the buffer once. Returns how many bytes came; none at the end of the stream.
+    /// Reads into the buffer once. Returns the number of bytes; 0 at the end of the stream.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let read = self.input.poll_fill(context, &mut *self.stream);
         self.or_flush(context, read)
     }
 
-    /// Where there was nothing to read: what TLS has to answer to what it read itself, a new key or a wish for another
-    /// handshake, leaves the stream now. Nothing else may be written for long.
+    /// Flushes if there was nothing to read. TLS may have to answer what it has read, such as a new key or a
+    /// renegotiation, and nothing else may be written for long.
     fn or_flush(
         &mut self,
         context: &mut Context<'_>,
@@ -135,12 +135,12 @@ impl Io {
         self.seen = 0;
         self.body = BodyDecoder::new(head.framing());
         self.to_continue = match head.expects_continue() && !self.body.is_finished() {
-            true => Continue::Owed,
-            false => Continue::Nothing,
+            true => ContinueState::Owed,
+            false => ContinueState::Nothing,
         };
     }
 
-    /// A client may leave between requests, and send line ends behind the last one.
+    /// A client may disconnect between requests, and send line ends after the last one.
     fn end_of_heads(&self, error: Option<io::Error>) -> Result<bool, ConnectionError> {
         let is_between = self.input.unread().iter().all(|byte| matches!(byte, b'\r' | b'\n'));
         match error {
@@ -154,11 +154,11 @@ impl Io {
         !self.input.is_empty()
     }
 
-    /// Reads some of the body into `collector`; `true` where that was the end of it.
+    /// Reads a part of the body into `collector`. Returns `true` at the end of the body.
     pub fn poll_body(
         &mut self,
         context: &mut Context<'_>,
-        collector: &mut Collector<'_>,
+        collector: &mut BodyCollector<'_>,
     ) -> Poll<Result<bool, BodyError>> {
         if let Err(error) = self.send_continue(context) {
             self.is_broken = true;
@@ -169,16 +169,16 @@ impl Io {
         Poll::Ready(read.map(|()| self.body.is_finished()))
     }
 
-    /// Tells the client to send the body. The rest of that is written when the body is looked for again, or with the answer.
+    /// Asks the client to send the body. An unwritten rest of that is written at the next poll of the body, or with the answer.
     fn send_continue(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.to_continue {
-            Continue::Nothing => return Ok(()),
-            Continue::Owed => self.output.text().extend_from_slice(CONTINUE),
-            Continue::Written => {}
+            ContinueState::Nothing => return Ok(()),
+            ContinueState::Owed => self.output.text().extend_from_slice(CONTINUE),
+            ContinueState::Written => {}
         }
-        self.to_continue = Continue::Written;
+        self.to_continue = ContinueState::Written;
         if let Poll::Ready(written) = self.poll_flush(context) {
-            self.to_continue = Continue::Nothing;
+            self.to_continue = ContinueState::Nothing;
             written?;
         }
         Ok(())
@@ -187,7 +187,7 @@ impl Io {
     fn poll_body_once(
         &mut self,
         context: &mut Context<'_>,
-        collector: &mut Collector<'_>,
+        collector: &mut BodyCollector<'_>,
     ) -> Poll<Result<(), BodyError>> {
         if self.body.is_finished() {
             return Poll::Ready(Ok(()));
@@ -204,7 +204,7 @@ impl Io {
         Poll::Ready(self.take_of_input(collector))
     }
 
-    fn take_of_input(&mut self, collector: &mut Collector<'_>) -> Result<(), BodyError> {
+    fn take_of_input(&mut self, collector: &mut BodyCollector<'_>) -> Result<(), BodyError> {
         while !self.input.is_empty() && !self.body.is_finished() {
             let step = self.body.step(self.input.unread()).map_err(ReadError::Fault)?;
             if self.body.chunks() > MAX_CHUNKS {
@@ -222,7 +222,7 @@ impl Io {
     fn poll_body_in_place(
         &mut self,
         context: &mut Context<'_>,
-        collector: &mut Collector<'_>,
+        collector: &mut BodyCollector<'_>,
         left: u64,
     ) -> Poll<Result<(), BodyError>> {
         let most = usize::try_from(left).map_or(TURN, |left| left.min(TURN));
@@ -236,11 +236,11 @@ impl Io {
             return Poll::Ready(Err(ReadError::Incomplete.into()));
         }
         self.body.skip(count);
-        Poll::Ready(collector.has_read(count))
+        Poll::Ready(collector.record_read(count))
     }
 
-    /// Reads and drops what is left of a body that nobody reads, of which `left` bytes are taken; `false`: nothing behind
-    /// it can be read.
+    /// Reads and drops the rest of an unread body, at most `left` bytes. Returns `false` if nothing after it can be
+    /// read.
     pub(super) fn poll_discard(
         &mut self,
         context: &mut Context<'_>,
@@ -268,8 +268,8 @@ impl Io {
         Poll::Ready(true)
     }
 
-    /// As much of a body as is expected of a client that was not told to send it: what has come with its head. Whether that
-    /// is all.
+    /// Drops the part of a body that came with its head. A client that was not asked to send it is not expected to send
+    /// more. Returns `true` if that was the whole body.
     pub(super) fn take_what_is_there(&mut self, context: &mut Context<'_>) -> bool {
         if self.input.is_empty() && !matches!(self.poll_fill(context), Poll::Ready(Ok(1..))) {
             return false;
@@ -283,8 +283,8 @@ impl Io {
         }
     }
 
-    /// Ready when the client has gone. Looked for once all of its request has come: what comes behind that is the next one,
-    /// of which one read is taken, and the rest stays in the socket.
+    /// Returns ready when the client has disconnected. It checks once the whole request has arrived. Any further bytes
+    /// belong to the next request; one read of them is taken, and the rest stays in the socket.
     pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<ConnectionError> {
         let behind = self.body.left().and_then(|left| (self.input.len() as u64).checked_sub(left));
         match behind {
@@ -300,7 +300,7 @@ impl Io {
         self.stream.poll_closed(context).map(|()| ConnectionError::Incomplete)
     }
 
-    /// Writes what waits, and sees it leave the stream.
+    /// Writes waiting output and flushes the stream.
     pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.output.poll_write(context, &mut *self.stream))?;
         std::pin::Pin::new(&mut *self.stream).poll_flush(context)
@@ -312,17 +312,17 @@ impl Io {
     }
 }
 
-/// What is left to be done with the body of a request that was answered.
-pub(super) enum Rest {
+/// The treatment of an unread request body after the answer.
+pub(super) enum BodyRemainder {
     Nothing,
-    /// Its client sends it anyway: so many bytes more are read.
+    /// The client sends the body anyway: this many more bytes are read.
     Discarded(usize),
-    /// Its client was to be told to send it, and was not.
+    /// The client waits for `100 Continue`, which was not sent.
     Unasked,
 }
 
-impl Rest {
-    pub fn of(io: &Io, head: &RequestHead) -> Self {
+impl BodyRemainder {
+    pub fn of(io: &ConnectionIo, head: &RequestHead) -> Self {
         if io.is_broken || io.body.is_finished() {
             Self::Nothing
         } else if head.get("expect").is_some() {
@@ -332,8 +332,13 @@ impl Rest {
         }
     }
 
-    /// Does what can be done now; ready when nothing is left. `is_sent`: whether the answer is.
-    pub fn poll(&mut self, context: &mut Context<'_>, io: &mut Io, is_sent: bool) -> Poll<()> {
+    /// Does the work that is possible now; ready when none is left. `is_sent`: the answer is sent.
+    pub fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        io: &mut ConnectionIo,
+        is_sent: bool,
+    ) -> Poll<()> {
         let is_whole = match self {
             Self::Nothing => true,
             Self::Discarded(left) => ready!(io.poll_discard(context, left)),

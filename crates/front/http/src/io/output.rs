@@ -1,4 +1,4 @@
-//! What is to be written to a connection.
+//! The output of a connection that waits to be written.
 
 use std::{
     collections::VecDeque,
@@ -11,23 +11,23 @@ use bytes::{Buf, Bytes};
 use galatea_http1::{Encoding, LAST_CHUNK, write_chunk_size};
 use tokio::io::AsyncWrite;
 
-/// A piece up to this size is copied behind the text before it.
+/// A piece up to this size in bytes is copied into the text.
 const COPIED: usize = 4 << 10;
-/// No more is taken while so much waits to be written.
+/// The waiting bytes from which no more output is accepted.
 const MOST: usize = 64 << 10;
 const MOST_PIECES: usize = 16;
-/// Slices that are written with one system call.
+/// The slices that one system call writes.
 const SLICES: usize = 2 * MOST_PIECES + 1;
-/// What a connection keeps for the next response.
+/// The buffer bytes that a connection keeps for the next response.
 const KEPT: usize = 8 << 10;
 
-/// Heads and short bodies, which are written into one text, and the pieces of long ones, which are not copied.
+/// Heads and short bodies, joined in one text, and the pieces of long bodies, which are not copied.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     text: Vec<u8>,
-    /// So much of the text is written.
+    /// The length of the text that was written.
     written: usize,
-    /// Each comes before this place of the text.
+    /// The pieces, each with the position in the text that it precedes.
     pieces: VecDeque<(usize, Bytes)>,
     /// Bytes of the pieces.
     in_pieces: usize,
@@ -38,12 +38,12 @@ impl Output {
         self.written == self.text.len() && self.pieces.is_empty()
     }
 
-    /// Whether more is to be written together with what is here.
+    /// Returns `true` if more can be added to the same write.
     pub fn has_room(&self) -> bool {
         self.text.len() - self.written + self.in_pieces < MOST && self.pieces.len() < MOST_PIECES
     }
 
-    /// What is written behind the rest: a head.
+    /// Returns the text, to append a head.
     pub fn text(&mut self) -> &mut Vec<u8> {
         &mut self.text
     }
@@ -119,7 +119,7 @@ impl Output {
         Pin::new(stream).poll_write_vectored(context, slices)
     }
 
-    /// What is written next without a gap.
+    /// Returns the next contiguous bytes to write.
     fn front(&self) -> &[u8] {
         match self.pieces.front() {
             Some((at, piece)) if *at == self.written => piece,

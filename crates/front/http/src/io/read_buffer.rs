@@ -1,4 +1,4 @@
-//! What was read from a connection and is not used yet.
+//! The bytes that were read from a connection and are not used yet.
 
 use std::{
     io,
@@ -11,17 +11,17 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::io::collector::READ_BUFFER;
 
-/// Room that a read has at first, and what an idle connection keeps.
+/// The size in bytes of the first read, which is also what an idle connection keeps.
 const FIRST: usize = 8 << 10;
 /// A read with less room is not worth its system call.
 const LEAST: usize = 2 << 10;
 
-/// The bytes between two reads: heads, short bodies, and long ones that come in chunks.
+/// The bytes between two reads: heads, short bodies, and long bodies in chunks.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
     bytes: Vec<u8>,
     start: usize,
-    /// The last read filled it: there is more than it takes.
+    /// The last read filled the buffer, so there is more to read.
     was_filled: bool,
 }
 
@@ -38,7 +38,7 @@ impl ReadBuffer {
         self.len() == 0
     }
 
-    /// The first so many bytes are done with.
+    /// Removes the first `count` bytes.
     pub fn consume(&mut self, count: usize) {
         self.start = (self.start + count).min(self.bytes.len());
         if self.start == self.bytes.len() {
@@ -47,7 +47,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Reads once. Returns how many bytes came; none at the end of the stream.
+    /// Reads once. Returns the number of bytes; 0 at the end of the stream.
     pub fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -60,7 +60,7 @@ impl ReadBuffer {
         Poll::Ready(Ok(count))
     }
 
-    /// The buffer grows while it is filled, up to [`READ_BUFFER`]: a head that is longer is refused before.
+    /// Grows the buffer while reads fill it, up to [`READ_BUFFER`]. A longer head is refused before.
     fn make_room(&mut self) {
         let capacity = self.bytes.capacity();
         let wanted = match self.was_filled {
@@ -75,7 +75,7 @@ impl ReadBuffer {
         self.bytes.reserve_exact(wanted - self.bytes.len());
     }
 
-    /// The connection waits for its client: it keeps no more than it needs for a short request.
+    /// Shrinks the buffer of a connection that waits for its client to the size for a short request.
     pub fn give_back(&mut self) {
         if self.is_empty() && self.bytes.capacity() > FIRST {
             *self = Self::default();
@@ -83,13 +83,13 @@ impl ReadBuffer {
     }
 }
 
-/// Reads once into the room that `into` has. Returns how many bytes came.
+/// Reads once into the room of `into`. Returns the number of bytes.
 pub(super) fn poll_read(
     context: &mut Context<'_>,
     stream: &mut (impl AsyncRead + Unpin + ?Sized),
     into: &mut impl BufMut,
 ) -> Poll<io::Result<usize>> {
-    // Nothing is kept between the polls of this future.
+    // This future keeps nothing between its polls.
     pin!(stream.read_buf(into)).poll(context)
 }
 

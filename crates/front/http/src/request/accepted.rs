@@ -2,14 +2,14 @@
 
 use galatea_http1::{RequestHead, visible_text};
 
-/// Whether the client names the media type, which `*/*` does not.
+/// Returns `true` if the client names the media type; `*/*` does not.
 pub(crate) fn is_named(head: &RequestHead, media_type: &str) -> bool {
     let values = head.get_all("accept").filter(|value| value.len() >= media_type.len());
     let values = values.filter_map(visible_text);
     values.flat_map(|value| value.split(',')).any(|range| is_of(range, media_type))
 }
 
-/// An element of `Accept`; a weight of 0 excludes it.
+/// Matches an element of `Accept`. A weight of 0 excludes it.
 fn is_of(range: &str, media_type: &str) -> bool {
     let mut parts = range.split(';').map(str::trim);
     let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(media_type));

@@ -1,10 +1,9 @@
-//! Who sends a request, whether it may be answered, and whether its client has not enough of the server already: asked
-//! before anything of its body is read.
+//! Admission of requests, before their body is read: authentication, access, and the limits of the client.
 
 use galatea_frontend::{Action, Caller};
 
 use crate::{
-    request::{received::Received, same_site},
+    request::{received::ReceivedRequest, same_site},
     response::{
         Response,
         answers::{failure, not_admitted},
@@ -12,11 +11,11 @@ use crate::{
     state::ServerState,
 };
 
-/// The refusal of a request whose sender may not do this. `is_page`: browsers show it, whose users type a key.
+/// Returns a refusal if the sender may not do this. `is_page`: a browser shows the answer and lets its user type a key.
 #[inline]
 pub(crate) fn refusal(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     action: Action<'_>,
     content_type: &'static str,
     is_page: bool,
@@ -27,11 +26,11 @@ pub(crate) fn refusal(
     }
 }
 
-/// Counts the request to the limits of its client, until it is answered; the refusal where they are reached.
+/// Counts the request to the limits of its client until it is answered. Returns a refusal if a limit is reached.
 #[inline]
 pub(crate) fn refusal_by_limits(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     content_type: &'static str,
 ) -> Option<Response> {
     let connection = received.connection;
@@ -44,7 +43,7 @@ pub(crate) fn refusal_by_limits(
 
 fn asked(
     state: &ServerState,
-    received: &mut Received<'_>,
+    received: &mut ReceivedRequest<'_>,
     action: &Action<'_>,
     (content_type, is_page): (&'static str, bool),
 ) -> Option<Response> {
@@ -56,17 +55,17 @@ fn asked(
         Err(error) => {
             let peer = client.peer;
             if let Some(identity) = error.identity() {
-                received.exchange.is_by(identity);
+                received.exchange.set_identity(identity);
             }
             Some(not_admitted(&error, (peer, is_page), content_type))
         }
     }
 }
 
-/// What a browser adds by itself, a page of another site could have had it send.
-fn admitted(received: &mut Received<'_>, caller: Caller) -> Option<Response> {
+/// A page of another site could have caused a request whose credential the browser adds by itself.
+fn admitted(received: &mut ReceivedRequest<'_>, caller: Caller) -> Option<Response> {
     if let Some(identity) = caller.identity() {
-        received.exchange.is_by(identity);
+        received.exchange.set_identity(identity);
     }
     let is_browser = caller.is_browser();
     received.sender.caller = caller;

@@ -1,4 +1,4 @@
-//! Reading request bodies, so that binary tensors in them are aligned without another copy.
+//! Reads request bodies so that their binary tensors are aligned without another copy.
 
 use std::future::poll_fn;
 
@@ -11,35 +11,35 @@ use crate::{
     io::{
         TURN,
         body_error::{BodyError, SizeLimit},
-        collector::Collector,
+        collector::BodyCollector,
     },
     state::Connection,
 };
 
-pub(crate) struct Taken<'r> {
-    /// Of the server's budget.
+pub(crate) struct BodyMemory<'r> {
+    /// The reservation in the server's budget.
     pub memory: &'r mut MemoryReservation,
-    /// Of its client's limits, where there are any and the length was not announced.
+    /// The share of the client's limits, if there are limits and the length was not announced.
     pub share: Option<(&'r CallAccount, &'r mut ClientShare)>,
 }
 
-/// Reads a whole request body, of at most `limit` bytes.
+/// Reads a whole request body of at most `limit` bytes.
 ///
-/// With a `header_length` the byte behind the JSON header, where the first binary tensor starts, lies on
-/// [`BUFFER_ALIGNMENT`](galatea_types::BUFFER_ALIGNMENT): a short body is copied there from what was read with its head,
-/// and a long one is read to where it stays. Memory is taken as bytes come, whatever length was announced, and counted
-/// as `taken`.
+/// With a `header_length` the byte after the JSON header, where the first binary tensor starts, is aligned to
+/// [`BUFFER_ALIGNMENT`](galatea_types::BUFFER_ALIGNMENT). A short body is copied there from the bytes read with its
+/// head; a long one is read directly to its final place. Memory is allocated as bytes arrive, whatever length was
+/// announced, and counted as `taken`.
 pub(crate) async fn read(
     connection: &Connection,
     framing: Framing,
     header_length: Option<usize>,
     limit: SizeLimit,
-    taken: Taken<'_>,
+    taken: BodyMemory<'_>,
 ) -> Result<Bytes, BodyError> {
     let expected = usize::try_from(framing.length().unwrap_or(0)).unwrap_or(usize::MAX);
     limit.check(expected)?;
-    let Taken { memory, mut share } = taken;
-    let mut collector = Collector::new(expected, header_length, limit, memory);
+    let BodyMemory { memory, mut share } = taken;
+    let mut collector = BodyCollector::new(expected, header_length, limit, memory);
     let mut left_of_turn = TURN;
     loop {
         let before = collector.size();
@@ -59,7 +59,7 @@ pub(crate) async fn read(
     }
 }
 
-/// Gives way once a turn is over. Returns what is left of the turn.
+/// Yields to other connections once a turn is over. Returns the rest of the turn.
 async fn after(size: usize, left_of_turn: usize) -> usize {
     match left_of_turn.checked_sub(size) {
         Some(left) => left,

@@ -1,4 +1,4 @@
-//! A request as it came: its route and its sender, its body, and whether it is answered at all.
+//! A request: its route, its sender, its body, and its admission.
 
 pub(crate) mod accepted;
 pub(crate) mod admission;

@@ -1,4 +1,4 @@
-//! A request as it came in, with what is held for it.
+//! A received request, with the resources that it holds.
 
 use std::sync::Arc;
 
@@ -12,47 +12,46 @@ use galatea_types::{
 use crate::{
     io::body_error::{BodyError, SizeLimit},
     request::{
-        body::{self, Taken},
+        body::{self, BodyMemory},
         route::ModelPath,
     },
     state::{Connection, PROTOCOL, ServerState},
 };
 
-/// What a request asks for, as the log calls it.
+/// Returns the protocol, method and path of a request, for the log.
 pub(crate) fn call_of(head: &RequestHead) -> Call<'_> {
     Call { protocol: PROTOCOL, method: head.method().as_str(), path: head.path() }
 }
 
-/// The client's span. Several of them count as none.
+/// Returns the client's span. Several of them count as none.
 fn traceparent(head: &RequestHead) -> Option<&[u8]> {
     let mut all = head.get_all(TraceContext::HEADER);
     let one = all.next()?;
     all.next().is_none().then_some(one)
 }
 
-pub(crate) struct Received<'c> {
-    /// Who sends it, as its head says.
+pub(crate) struct ReceivedRequest<'c> {
+    /// The sender, by the head of the request.
     pub sender: Sender<'c>,
     activity: &'c Arc<Activity>,
-    /// What the requests of its connection share.
+    /// The state that the requests of its connection share.
     pub connection: &'c Arc<Connection>,
     is_last: bool,
     pub exchange: Exchange,
-    /// What the body takes of the server's budget.
+    /// The reservation of the body in the server's budget.
     pub memory: MemoryReservation,
 }
 
 pub(crate) struct Sender<'c> {
     pub head: &'c RequestHead,
-    /// Anybody, until that was asked.
+    /// Anybody, until authentication has set it.
     pub caller: Caller,
-    /// What the request takes of its client's limits.
+    /// The share that the request takes of its client's limits.
     share: Option<Box<ClientShare>>,
     forwarding: &'c HeaderForwarding,
 }
 
-/// The service has asked, before anything of the body was read, whether the sender may do what its route is for, and has
-/// taken its share.
+/// The service has checked the sender's permission for the route and taken its share before it read any of the body.
 impl galatea_types::Sender for Sender<'_> {
     const PROTOCOL: Protocol = Protocol::Http;
 
@@ -73,7 +72,7 @@ impl galatea_types::Sender for Sender<'_> {
     }
 }
 
-impl<'c> Received<'c> {
+impl<'c> ReceivedRequest<'c> {
     pub fn new(
         head: &'c RequestHead,
         activity: &'c Arc<Activity>,
@@ -96,12 +95,12 @@ impl<'c> Received<'c> {
         self.is_last
     }
 
-    /// The length of the body, where the client has said it.
+    /// Returns the length of the body, if the client stated it.
     pub fn content_length(&self) -> Option<u64> {
         self.sender.head.framing().length()
     }
 
-    /// The whole body, of at most `limit` bytes; see [`request_body::read`].
+    /// Returns the whole body, of at most `limit` bytes; see [`body::read`].
     pub async fn body(
         &mut self,
         header_length: Option<usize>,
@@ -115,14 +114,14 @@ impl<'c> Received<'c> {
             }
             _ => None,
         };
-        let taken = Taken { memory: &mut self.memory, share };
+        let taken = BodyMemory { memory: &mut self.memory, share };
         let read = body::read(self.connection, framing, header_length, limit, taken).await;
-        self.exchange.has_received(read.as_ref().map_or(0, bytes::Bytes::len));
+        self.exchange.record_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
         read
     }
 
-    /// Takes what the request needs of its client's limits, as far as its head says it.
+    /// Takes the request's share of its client's limits, as far as its head states it.
     pub fn begin_share(&mut self) -> Result<(), ClientLimitError> {
         let bytes = self.content_length().unwrap_or_default();
         self.sender.share =
@@ -135,8 +134,8 @@ impl<'c> Received<'c> {
         FoundModel::find(&state.engine, path.name, || path.version(), sender, exchange)
     }
 
-    /// Admits the request, whose body is there, with `decoded` bytes beside it. The call holds the memory of the body from
-    /// now on.
+    /// Admits the request, whose body was read, with `decoded` bytes in addition. From then on the call holds the
+    /// memory of the body.
     pub fn admit(&mut self, found: FoundModel, decoded: usize) -> Result<InferCall> {
         found.admit(&mut self.sender, std::mem::take(&mut self.memory), decoded)
     }

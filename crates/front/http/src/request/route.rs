@@ -1,4 +1,4 @@
-//! What the path of a request names, and which methods that allows.
+//! Routes: the meaning of a request path, and the methods that it allows.
 
 use galatea_frontend::{Action, ApiCategory};
 use galatea_protocol::parse_model_version;
@@ -7,7 +7,7 @@ use http::Method;
 
 use crate::response::answers::{JSON, TEXT};
 
-/// What a path names. Names and versions are as written: Triton resolves no percent escapes.
+/// The meaning of a path. Names and versions are as written, because Triton resolves no percent escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route<'p> {
     ServerMetadata,
@@ -18,7 +18,7 @@ pub(crate) enum Route<'p> {
     RepositoryIndex,
     Load(&'p str),
     Unload(&'p str),
-    /// Load or unload in a named repository, which is not supported; its index is that of all.
+    /// Load or unload in a named repository, which is not supported. Its index is that of all repositories.
     NamedRepository,
     SharedMemory(SharedMemoryKind, SharedMemoryAction, Option<&'p str>),
     TraceSetting,
@@ -28,12 +28,12 @@ pub(crate) enum Route<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModelPath<'p> {
     pub name: &'p str,
-    /// Digits.
+    /// The digits of the version.
     pub version: Option<&'p str>,
 }
 
 impl ModelPath<'_> {
-    /// The version as a number; `None` where the path names none.
+    /// Returns the version as a number; `None` if the path names none.
     pub fn version(&self) -> Result<Option<i64>> {
         self.version.map_or(Ok(None), parse_model_version)
     }
@@ -64,12 +64,12 @@ pub(crate) enum SharedMemoryAction {
     Unregister,
 }
 
-/// What `path` names; `None` is 404.
+/// Returns the route of `path`; `None` means 404.
 pub(crate) fn parse(path: &str) -> Option<Route<'_>> {
     parse_relative(path.strip_prefix('/')?)
 }
 
-/// The same, for a path without its first slash.
+/// Returns the route of a path without its first slash.
 pub(crate) fn parse_relative(path: &str) -> Option<Route<'_>> {
     let rest = path.strip_prefix("v2")?;
     if rest.is_empty() {
@@ -95,7 +95,7 @@ pub(crate) fn parse_relative(path: &str) -> Option<Route<'_>> {
     }
 }
 
-/// `NAME[/versions/VERSION][/ACTION]`
+/// Parses `NAME[/versions/VERSION][/ACTION]`.
 fn model(rest: &str) -> Option<Route<'_>> {
     let (name, mut rest) = split_segment(rest)?;
     let mut version = None;
@@ -120,7 +120,7 @@ fn model(rest: &str) -> Option<Route<'_>> {
     Some(Route::Model(action, ModelPath { name, version }))
 }
 
-/// `[REPOSITORY/]models/NAME/load`, the same with `unload`, or `REPOSITORY/index`.
+/// Parses `[REPOSITORY/]models/NAME/load`, the same with `unload`, or `REPOSITORY/index`.
 fn repository(rest: &str) -> Option<Route<'_>> {
     let (repository, models) = match rest.strip_prefix("models/") {
         Some(models) => (None, models),
@@ -141,7 +141,7 @@ fn repository(rest: &str) -> Option<Route<'_>> {
     Some(if repository.is_some() { Route::NamedRepository } else { route })
 }
 
-/// `[region/NAME/]ACTION`
+/// Parses `[region/NAME/]ACTION`.
 fn shared_memory(kind: SharedMemoryKind, rest: &str) -> Option<Route<'_>> {
     let (region, action) = match rest.strip_prefix("region/") {
         Some(rest) => {
@@ -159,7 +159,7 @@ fn shared_memory(kind: SharedMemoryKind, rest: &str) -> Option<Route<'_>> {
     Some(Route::SharedMemory(kind, action, region))
 }
 
-/// The part before the next `/`, which is not empty, and what follows it.
+/// Returns the non-empty part before the next `/`, and the part after it.
 fn split_segment(rest: &str) -> Option<(&str, Option<&str>)> {
     let (segment, after) = match rest.split_once('/') {
         Some((segment, after)) => (segment, Some(after)),
@@ -168,11 +168,11 @@ fn split_segment(rest: &str) -> Option<(&str, Option<&str>)> {
     (!segment.is_empty()).then_some((segment, after))
 }
 
-/// What holds for the calls of a route.
+/// The rules for the calls of a route.
 pub(crate) struct Rules<'p> {
-    /// What a client must be allowed to make the call.
+    /// The permission that a client needs for the call.
     pub access: Action<'p>,
-    /// The group of calls it belongs to, by which it may be restricted.
+    /// The group of calls by which it may be restricted.
     pub category: ApiCategory,
     pub methods: &'static [Method],
 }
@@ -198,7 +198,7 @@ impl<'p> Route<'p> {
                 }
                 Of::TraceSetting => (Action::Control(name), ApiCategory::Trace, BOTH),
             },
-            // They tell of the models that the client may read.
+            // These report on the models that the client may read.
             Self::AllStatistics => (Action::ReadSomething, ApiCategory::Statistics, GET),
             Self::RepositoryIndex => (Action::ReadSomething, ApiCategory::ModelRepository, POST),
             Self::Load(model) | Self::Unload(model) => {
@@ -215,7 +215,7 @@ impl<'p> Route<'p> {
         Rules { access, category, methods }
     }
 
-    /// Whether the call changes what is served, or how.
+    /// Returns `true` if the call changes the served models or the settings of the server.
     pub fn changes_server(&self, method: &Method) -> bool {
         match self {
             Self::Load(_) | Self::Unload(_) => true,
@@ -224,7 +224,7 @@ impl<'p> Route<'p> {
         }
     }
 
-    /// Content type of an error that is answered before the handler starts.
+    /// Returns the content type of an error that is answered before the handler starts.
     pub fn early_error_type(&self) -> &'static str {
         match self {
             Self::Live | Self::Ready => TEXT,

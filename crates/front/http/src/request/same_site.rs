@@ -1,5 +1,5 @@
-//! Requests that a page of another site has its visitor's browser send. No such page can read the answers, but calls that
-//! change something must not be made in a visitor's name.
+//! Requests that a page of another site makes its visitor's browser send. Such a page cannot read the answers, but must
+//! not change anything in a visitor's name.
 
 use galatea_http1::RequestHead;
 use galatea_types::Error;
@@ -9,10 +9,10 @@ use crate::response::{
     answers::{JSON, forbidden},
 };
 
-/// Browsers say with it where the page is from, and pages cannot change it. Other clients do not send it.
+/// The header in which browsers state the site of the page. Pages cannot change it; other clients do not send it.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// The refusal of a request that another site's page has made, also where that site is another port of this host.
+/// Refuses a request of another site's page, even if that site is another port of this host.
 pub(crate) fn refusal(headers: &RequestHead) -> Option<Response> {
     let site = headers.get(FETCH_SITE)?;
     let is_foreign = site != b"same-origin" && site != b"none";

@@ -1,4 +1,4 @@
-//! The responses that handlers are made of, and the content types.
+//! The basic responses of handlers, and the content types.
 
 use galatea_frontend::{AccessError, ClientLimitError, Peer, Restriction};
 use galatea_http1::names;
@@ -21,12 +21,12 @@ pub(crate) fn ok_json(body: Vec<u8>) -> Response {
     reply(StatusCode::OK, JSON, body.into())
 }
 
-/// An error with the status of its code and the body `{"error": text}`. Which content type it carries depends on how far
-/// Triton gets with such a request: JSON where its handler sets that early, else text.
+/// Returns an error with the status of its code and the body `{"error": text}`. Its content type depends on how far
+/// Triton gets with such a request: JSON if its handler sets that early, else text.
 pub(crate) fn failure(error: &Error, content_type: &'static str) -> Response {
     let limit = ClientLimitError::of(error);
     let status = match AccessError::of(error) {
-        // Its client has as much of the server as it may.
+        // The client has reached a limit.
         _ if limit.is_some() => StatusCode::TOO_MANY_REQUESTS,
         Some(refused) => status_of_refusal(refused),
         None => status_of(error),
@@ -35,7 +35,7 @@ pub(crate) fn failure(error: &Error, content_type: &'static str) -> Response {
     if let Some(limit) = limit {
         response.head.set(names::RETRY_AFTER, limit.wait_seconds());
     } else if error.code() == Code::Exhausted {
-        // What the connection keeps, its read buffer above all, is wanted back.
+        // Frees the memory of the connection, above all its read buffer.
         response.head.set(names::CONNECTION, "close");
     }
     response
@@ -50,7 +50,7 @@ pub(crate) fn failed(mut response: Response, reason: Error) -> Response {
     response
 }
 
-/// An error that has a status of its own.
+/// Returns an error with a status of its own.
 fn refusal(status: StatusCode, content_type: &'static str, reason: Error) -> Response {
     failed(reply(status, content_type, error_body(reason.message()).into()), reason)
 }
@@ -71,7 +71,7 @@ pub(crate) fn method_not_allowed(content_type: &'static str) -> Response {
     refusal(StatusCode::METHOD_NOT_ALLOWED, content_type, reason)
 }
 
-/// 200 for probes, and words for people: everyone may ask this, so that which repository it is stands in the log alone.
+/// Returns 200 for probes and a text for people. Everyone may ask this, so only the log names the repository.
 pub(crate) fn ready_but(repositories_away: usize) -> Response {
     let text = format!(
         "ready; {repositories_away} of the model repositories cannot be read now: the log says which and why, and what is \
@@ -80,12 +80,12 @@ pub(crate) fn ready_but(repositories_away: usize) -> Response {
     reply(StatusCode::OK, TEXT, Body::from(text.into_bytes()))
 }
 
-/// 503 with an empty body: the readiness of a server that is about to exit.
+/// Returns 503 with an empty body: the readiness of a server that is about to exit.
 pub(crate) fn leaving() -> Response {
     reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, Body::default())
 }
 
-/// A call that needs a header which the client did not bring, or with another value.
+/// Returns the refusal of a call whose required header is missing or has another value.
 pub(crate) fn restricted(restriction: &Restriction) -> Response {
     let text = format!("This API is restricted, expecting header '{}'", restriction.header());
     forbidden(Error::invalid_arg(text), TEXT)
@@ -98,11 +98,11 @@ fn status_of_refusal(error: &AccessError) -> StatusCode {
     }
 }
 
-/// How clients can prove who they are. Browsers ask their users for the second.
+/// The ways in which clients can authenticate. Browsers ask their users for the second.
 const CHALLENGE: &str = "Bearer realm=\"galatea\"";
 const BROWSER_CHALLENGE: &str = "Basic realm=\"galatea\", charset=\"UTF-8\"";
 
-/// 401 or 403: the client has not proved who it is, or may not. The log is told where it is.
+/// Returns 401 or 403 for a client without proof or permission. The log line names its address.
 pub(crate) fn not_admitted(
     error: &AccessError,
     (peer, is_page): (Peer, bool),
@@ -120,18 +120,18 @@ pub(crate) fn not_admitted(
     failed(response, Error::invalid_arg(format!("{text} (client {peer})")))
 }
 
-/// 403: who asks may not have this, whatever is asked for.
+/// Returns 403 for a caller that may not do this, whatever the model or data.
 pub(crate) fn forbidden(reason: Error, content_type: &'static str) -> Response {
     refusal(StatusCode::FORBIDDEN, content_type, reason)
 }
 
-/// The same status with the body of the protocol: whether the server is `what`.
+/// Returns the same status with a JSON body: the server is `what` or not.
 pub(crate) fn health_as_json(what: &str, is_well: bool) -> Response {
     let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     reply(status, JSON, Body::from(format!("{{\"{what}\":{is_well}}}").into_bytes()))
 }
 
-/// 200 or 400 with an empty body: what health checks answer.
+/// Returns 200 or 400 with an empty body, the answers to health checks.
 pub(crate) fn health(is_well: bool) -> Response {
     let status = if is_well { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     reply(status, TEXT, Body::default())

@@ -18,7 +18,7 @@ pub(crate) enum Body {
     Events(Box<EventBody>),
 }
 
-/// Pieces that are complete, written with one system call where the socket takes them.
+/// Complete pieces, written with one system call if the socket accepts them.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     first: Option<Bytes>,
@@ -38,7 +38,7 @@ impl Body {
         })
     }
 
-    /// The first piece of one that is complete, as text: the whole of an error.
+    /// Returns the first piece of a complete body as text, which is the whole of an error.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Whole(Pieces { first: Some(first), .. }) => String::from_utf8_lossy(first),
@@ -46,7 +46,7 @@ impl Body {
         }
     }
 
-    /// Bytes of one that is complete.
+    /// Returns the bytes of a complete body; 0 for others.
     pub fn length(&self) -> u64 {
         match self {
             Self::Whole(pieces) => pieces.length,
@@ -54,7 +54,7 @@ impl Body {
         }
     }
 
-    /// Bytes of it that are to come, where the client is told before.
+    /// Returns the bytes left, if the head announces the length.
     pub fn known_length(&self) -> Option<u64> {
         match self {
             Self::Whole(pieces) if !pieces.is_chunked || pieces.length == 0 => Some(pieces.length),
@@ -62,7 +62,7 @@ impl Body {
         }
     }
 
-    /// The next piece; `None` at its end.
+    /// Returns the next piece; `None` at the end.
     pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match self {
             Self::Whole(pieces) => Poll::Ready(pieces.next()),
@@ -71,7 +71,7 @@ impl Body {
         }
     }
 
-    /// Whether it is known that no further piece comes.
+    /// Returns `true` if no further piece can come.
     pub fn is_ended(&self) -> bool {
         match self {
             Self::Whole(pieces) => pieces.length == 0,
@@ -91,7 +91,7 @@ impl Body {
         }
     }
 
-    /// One chunk, without a length in the head.
+    /// Returns a body of one chunk, without a length in the head.
     pub fn one_chunk(content: Vec<u8>) -> Self {
         let length = content.len() as u64;
         let rest = vec::IntoIter::default();

@@ -1,31 +1,31 @@
-//! Bytes on their way to a client.
+//! The memory of bytes that are sent to a client.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use galatea_types::{MemoryBudget, MemoryReservation};
 
-/// A piece of a response that is shorter is not counted to the budget: the number of connections bounds those.
+/// A shorter piece of a response does not count to the budget: the number of connections bounds them.
 const UNCOUNTED: usize = 4 << 10;
 
-/// Bytes on their way to a client, counted to the budget until they are written.
-struct Counted {
+/// Bytes for a client that count to the budget until they are written.
+struct CountedBytes {
     bytes: Bytes,
     _memory: MemoryReservation,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The same bytes, counted to the budget until the last clone goes.
+/// Returns the same bytes, counted to the budget until the last clone is dropped.
 pub(crate) fn counted(bytes: Bytes, budget: &Arc<MemoryBudget>) -> Bytes {
     if bytes.len() <= UNCOUNTED {
         return bytes;
     }
     let mut memory = budget.reservation();
     memory.grow(bytes.len());
-    Bytes::from_owner(Counted { bytes, _memory: memory })
+    Bytes::from_owner(CountedBytes { bytes, _memory: memory })
 }

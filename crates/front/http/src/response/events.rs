@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use galatea_console::{END_OF_SERVER, END_OF_SLOW_WATCHER, Watcher};
 
-/// A body of events that ends when the server wants its clients to go away. It keeps no drain waiting: it is no request
-/// of a model.
+/// A body of events that ends when the server wants its clients to disconnect. Draining does not wait for it, because
+/// it is not a request of a model.
 pub(crate) struct EventBody {
     watcher: Watcher,
     drain: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -17,7 +17,7 @@ pub(crate) struct EventBody {
 }
 
 impl EventBody {
-    /// `drain` is over when the server wants its clients to go away.
+    /// Returns the body. `drain` completes when the server wants its clients to disconnect.
     pub fn new(watcher: Watcher, drain: Pin<Box<dyn Future<Output = ()> + Send>>) -> Self {
         Self { watcher, drain, is_ended: false }
     }

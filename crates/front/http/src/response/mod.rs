@@ -1,4 +1,4 @@
-//! A response: its head, and its body in each of the forms that there are.
+//! A response: its head, and its body in each form.
 
 pub(crate) mod answers;
 pub(crate) mod body;
@@ -16,12 +16,12 @@ use crate::response::body::Body;
 pub(crate) struct Response {
     pub head: ResponseHead,
     pub body: Body,
-    /// Why the request failed, for the log.
+    /// The failure of the request, for the log.
     pub failed: Option<Error>,
 }
 
 impl Response {
-    /// Without headers.
+    /// Returns a response without headers.
     pub fn new(status: StatusCode, body: Body) -> Self {
         Self { head: ResponseHead::new(status), body, failed: None }
     }

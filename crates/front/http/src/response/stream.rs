@@ -1,4 +1,4 @@
-//! The responses to one request, as they come.
+//! The responses to one request, as they arrive.
 
 use std::{
     future::poll_fn,
@@ -13,21 +13,20 @@ use galatea_engine::{
 use galatea_frontend::{OnOverflow, ResponseKey, ResponseReceiver};
 use galatea_types::{CallRecord, Error, MemoryBudget, Response, Result};
 
-/// How many bytes of responses may wait for a client that does not read. A request whose responses pile up higher
-/// is cut off.
+/// The most bytes of responses that may wait for a client that does not read. A request with more is cut off.
 const MAX_BACKLOG: usize = 256 << 20;
 
-/// The responses to a request that was handed to its model. Dropped before the last one, it cancels the request.
+/// The responses to a submitted request. Dropping this before the last one cancels the request.
 pub(crate) struct ResponseStream {
     receiver: ResponseReceiver,
     running: RunningCall<()>,
 }
 
 impl ResponseStream {
-    /// Hands the request to its model. Returns the responses and the plan by which they are encoded.
+    /// Submits the request to its model. Returns the responses and the plan for encoding them.
     ///
     /// # Errors
-    /// The model refuses the request at once, before any inference.
+    /// When the model refuses the request at once, before any inference.
     pub fn start<P>(
         decoded: DecodedCall<P>,
         record: &mut impl CallRecord,
@@ -45,7 +44,7 @@ impl ResponseStream {
         self.running.model()
     }
 
-    /// The next response. Nothing comes after the final one.
+    /// Returns the next response. Nothing comes after the final one.
     pub async fn next(&mut self) -> Response {
         poll_fn(|context| self.poll_next(context)).await
     }

@@ -1,4 +1,4 @@
-//! Bodies that are written while the model still works.
+//! Bodies that are sent while the model still works.
 
 use std::{
     pin::Pin,
@@ -15,22 +15,22 @@ use crate::{
     state::{PROTOCOL, ServerState},
 };
 
-/// What the log calls it; what it is about is known.
+/// The call in the log. The model is known from the record.
 const STREAM: Call<'_> = Call { protocol: PROTOCOL, method: "", path: "a stream of responses" };
 
-/// Writes a response as a piece of a body; `None` where there is nothing to write.
+/// Encodes a response as a piece of a body. Returns `None` if there is nothing to send.
 pub(crate) type WriteResponse = Arc<dyn Fn(Response) -> Option<Vec<u8>> + Send + Sync>;
 
 type Writing = Pin<Box<dyn Future<Output = Result<Option<Vec<u8>>, HeavyWorkError>> + Send>>;
 
-/// A body of a piece per response, each handed over as soon as it is there. Dropped before its end, it
-/// cancels the request: the client has gone.
+/// A body with one piece per response, each sent as soon as it exists. Dropping this before its end cancels the
+/// request, because the client has disconnected.
 pub(crate) struct StreamedBody {
     responses: ResponseStream,
-    /// Taken before the body began, because the status depended on it.
+    /// The first response, which was taken earlier because the status depends on it.
     first: Option<Response>,
     write: WriteResponse,
-    /// A long response that is written elsewhere.
+    /// A long response that another thread is encoding.
     writing: Option<Writing>,
     heavy_work: Arc<HeavyWork>,
     memory: Arc<MemoryBudget>,
@@ -61,7 +61,7 @@ impl StreamedBody {
         }
     }
 
-    /// The request is told of by this body: its head has this status.
+    /// Hands the record of the request to this body. `status` is that of its head.
     pub fn tell_by(&mut self, exchange: Exchange, status: u16) {
         (self.exchange, self.status) = (exchange, status);
     }
@@ -92,16 +92,16 @@ impl StreamedBody {
                 }
             };
             if let Some(piece) = piece {
-                self.exchange.has_sent(piece.len());
+                self.exchange.record_sent(piece.len());
                 return Poll::Ready(Some(counted(piece.into(), &self.memory)));
             }
         }
     }
 
-    /// The piece, unless the response is long.
+    /// Returns the piece of a short response. A long one is encoded by another thread.
     fn begin_writing(&mut self, response: Response) -> Option<Vec<u8>> {
         if let Some(Err(error)) = &response.result {
-            self.exchange.has_failed_once(error, &STREAM);
+            self.exchange.report_failure(error, &STREAM);
         }
         if !HeavyWork::is_heavy(bytes_of(&response)) {
             return (self.write)(response);
@@ -116,7 +116,7 @@ impl StreamedBody {
     }
 }
 
-/// A body that is dropped earlier has lost its client.
+/// A body that is dropped before its end has lost its client.
 impl Drop for StreamedBody {
     fn drop(&mut self) {
         if self.is_ended() {
@@ -127,7 +127,7 @@ impl Drop for StreamedBody {
     }
 }
 
-/// Of the outputs.
+/// Returns the bytes of the outputs.
 pub(crate) fn bytes_of(response: &Response) -> usize {
     match &response.result {
         Some(Ok(response)) => response.byte_size(),

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc, thread};
 use bytes::Bytes;
 use galatea_backend::{
     Backend, Devices, InstanceSpec, LoadContext, Model, ModelInstance,
-    batching::{Content, GroupRunner, Joined, ModelOutput},
+    batching::{Content, GroupRunner, JoinedInput, ModelOutput},
     testing::FakeDevice,
 };
 use galatea_config::ModelConfig;
@@ -72,9 +72,9 @@ impl GroupRunner for OnDeviceInstance {
         Some(&*self.allocator)
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<ModelOutput> {
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<ModelOutput> {
         match joined.into_iter().flatten().next() {
-            Some(Joined { shape, content: Content::OnDevice(data), .. }) => {
+            Some(JoinedInput { shape, content: Content::OnDevice(data), .. }) => {
                 Ok(ModelOutput { shape, data })
             }
             other => Err(Error::internal(format!("not on the device: {other:?}"))),

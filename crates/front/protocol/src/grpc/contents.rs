@@ -1,20 +1,20 @@
-//! Typed tensor contents into the form that every tensor has. Types that have no field of their own (FP16, BF16) come
-//! raw only.
+//! Converts typed tensor contents into the bytes of tensors. Types without a field of their own (FP16, BF16) are only
+//! sent raw.
 
 use galatea_config::ModelConfig;
 use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 
 use super::{
     decode_error::{DecodeError, Result},
-    fields::{Fields, Parsed, Unreadable, Value, for_each_varint, packed_varints, values},
+    fields::{Fields, MalformedMessage, Parsed, Value, for_each_varint, packed_varints, values},
 };
 use crate::taken::taken_as;
 
-/// Which input the contents belong to, for the messages.
+/// The input of the contents, for error messages.
 pub(super) struct DeclaredInput<'a> {
     pub input: &'a str,
     pub model: &'a ModelConfig,
-    /// As the request gives it; `None` when it is no data type at all.
+    /// The data type in the request; `None` if that is not a data type.
     pub data_type: Option<DataType>,
 }
 
@@ -33,7 +33,7 @@ impl DeclaredInput<'_> {
     }
 }
 
-/// The fields, in the order in which they are looked at, which decides what a client reads when several are filled.
+/// The fields, in the order in which they are checked. The order decides the error when several are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Bool,
@@ -57,7 +57,7 @@ const FIELDS: [Field; 8] = [
     Field::Bytes,
 ];
 
-/// How many elements each field of the contents has, and the bytes of the strings among them.
+/// The number of elements in each field of the contents, and the bytes of the strings among them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ContentsFields {
     counts: [usize; FIELDS.len()],
@@ -87,7 +87,7 @@ impl ContentsFields {
         FIELDS.into_iter().zip(self.counts).filter(|&(_, count)| count > 0)
     }
 
-    /// Bytes that the elements take as a tensor of `data_type`.
+    /// Returns the bytes of the elements as a tensor of `data_type`.
     pub fn byte_size(&self, data_type: Option<DataType>) -> usize {
         self.filled().map(|(field, count)| self.size_of(field, count, data_type)).sum()
     }
@@ -100,7 +100,7 @@ impl ContentsFields {
     }
 }
 
-/// The data in the one field that is filled; no bytes when none is. `parts` are the messages that make up the contents.
+/// Returns the data of the only filled field; no bytes if none is. `parts` are the messages that make up the contents.
 pub(super) fn read<'a>(
     parts: impl Iterator<Item = Parsed<&'a [u8]>> + Clone,
     contents: &ContentsFields,
@@ -131,7 +131,7 @@ impl Field {
             (Self::Bytes, Value::Bytes(_))
             | (Self::Fp32, Value::Fixed32(_))
             | (Self::Fp64, Value::Fixed64(_)) => Ok(1),
-            (Self::Bytes, _) => Err(Unreadable),
+            (Self::Bytes, _) => Err(MalformedMessage),
             (Self::Fp32, value) => whole(value.bytes()?, size_of::<f32>()),
             (Self::Fp64, value) => whole(value.bytes()?, size_of::<f64>()),
             (_, Value::Varint(_)) => Ok(1),
@@ -139,7 +139,7 @@ impl Field {
         }
     }
 
-    /// What this field holds, given the data type of the request.
+    /// Returns the data type of this field's elements, given the data type in the request.
     fn data_type(self, asked: Option<DataType>) -> DataType {
         match (self, asked) {
             (Self::Bool, _) => DataType::Bool,
@@ -180,19 +180,19 @@ fn low<const N: usize>(number: u64) -> [u8; N] {
     number.to_le_bytes().first_chunk().copied().unwrap_or([0; N])
 }
 
-/// Elements in a packed field of `size` bytes each.
+/// Returns the number of elements of `size` bytes each in a packed field.
 fn whole(packed: &[u8], size: usize) -> Parsed<usize> {
-    if packed.len().is_multiple_of(size) { Ok(packed.len() / size) } else { Err(Unreadable) }
+    if packed.len().is_multiple_of(size) { Ok(packed.len() / size) } else { Err(MalformedMessage) }
 }
 
-/// The values of a field of the contents, in all their parts.
+/// Returns the values of a field of the contents, in all their parts.
 fn elements<'a>(
     parts: impl Iterator<Item = Parsed<&'a [u8]>>,
     number: u32,
 ) -> impl Iterator<Item = Parsed<Value<'a>>> {
     parts.flat_map(move |part| match part {
         Ok(message) => values(message, number),
-        // Cannot be: the message was checked. An empty message has no values.
+        // This cannot happen, because the message was checked. An empty message has no values.
         Err(_) => values(&[], number),
     })
 }
@@ -241,7 +241,7 @@ fn fill_varints<'a, const N: usize>(
     Ok(())
 }
 
-/// There is a place for each: they were counted.
+/// Puts an element in its place. There is one for each, because they were counted.
 fn put<'a, const N: usize>(places: &mut impl Iterator<Item = &'a mut [u8; N]>, bytes: [u8; N]) {
     if let Some(place) = places.next() {
         *place = bytes;

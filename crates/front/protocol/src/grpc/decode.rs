@@ -1,4 +1,4 @@
-//! A request message and its tensors.
+//! Decodes a request message and its tensors.
 
 use std::{collections::HashSet, sync::Arc, vec};
 
@@ -20,10 +20,10 @@ use crate::{
     model_version::parse_model_version,
 };
 
-/// Reads a request for the model of `config`. Names that the model knows are shared with it.
+/// Decodes a request for the model of `config`. Names that the model knows are shared with it.
 ///
-/// Sizes are not checked against shapes here: the engine does that for every front end alike. Errors are
-/// complete and carry Triton's texts. Tensors in shared memory are those of `regions`.
+/// The engine checks sizes against shapes for every front end, so this does not. Errors are complete and have Triton's
+/// texts. Tensors in shared memory are read from `regions`.
 pub fn decode(
     message: RequestMessage,
     config: &ModelConfig,
@@ -73,8 +73,8 @@ fn read(
     }
 }
 
-/// More inputs or outputs than the model has are an error that is found, and worded, later. This many more are not
-/// built for that.
+/// The surplus of inputs or outputs that is still decoded. The engine finds a surplus later and words the error; a
+/// larger one is refused here to save the work.
 const MAX_SURPLUS: usize = 64;
 
 fn check_counts(
@@ -108,7 +108,7 @@ fn check_names(request: &InferRequest, inputs: &[InputFields<'_>]) -> Result<()>
     })
 }
 
-/// Where the data of inputs comes from when it is not in their typed contents.
+/// The sources of inputs that are not in their typed contents.
 struct Sources<'a> {
     raw: vec::IntoIter<Bytes>,
     has_raw: bool,
@@ -121,7 +121,8 @@ impl<'a> Sources<'a> {
         Self { has_raw: !raw.is_empty(), raw: raw.into_iter(), model, regions }
     }
 
-    /// Of a shared-memory region, typed, or the next raw contents: those come in the order of the inputs.
+    /// Returns the data of an input: from its region, its typed contents, or the next raw contents, which have the
+    /// order of the inputs.
     fn data_of(&mut self, input: &InputFields<'_>, data_type: Option<DataType>) -> Result<Buffer> {
         let named = || (input.name.to_owned(), self.model.name().to_string());
         if let Some(parameters) = RegionParameters::read(input.name, &input.parameters()?)? {
@@ -148,7 +149,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The tensors, and the name of the first one whose data type is none.
+/// Returns the tensors, and the name of the first one with an invalid data type.
 fn read_inputs<'m>(
     inputs: &[InputFields<'m>],
     mut sources: Sources<'_>,
@@ -172,7 +173,7 @@ fn read_inputs<'m>(
     Ok((tensors, invalid))
 }
 
-/// The form an output's parameters ask for; `None` for the usual one.
+/// Returns the form that an output's parameters ask for; `None` for the usual one.
 fn form_of(output: &OutputFields<'_>, regions: &dyn Regions) -> Result<Option<AnswerForm>> {
     let parameters = output.parameters()?;
     let region = RegionParameters::read(output.name, &parameters)?;
@@ -188,7 +189,7 @@ fn known_name(spec: Option<&TensorSpec>, name: &str) -> Arc<str> {
     spec.map_or_else(|| Arc::from(name), |spec| spec.name.clone())
 }
 
-/// The error that the engine has for a wrong data type, for one the vocabulary has no value for.
+/// Returns the engine's error for a wrong data type, for a name that is not a data type.
 fn invalid_data_type(request: &InferRequest, input: &str, config: &ModelConfig) -> DecodeError {
     let (input, model) = (input.to_owned(), config.name().to_string());
     match config.input(&input) {

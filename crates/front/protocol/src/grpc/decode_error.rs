@@ -1,23 +1,23 @@
-//! Why a request message is refused. The texts are Triton's, which clients match on.
+//! Errors of request messages. Clients match on their texts, which are Triton's.
 
 use galatea_types::{DataType, Error};
 use thiserror::Error;
 
-use super::fields::Unreadable;
+use super::fields::MalformedMessage;
 
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
-/// The one parameter with a reserved name that clients may set.
+/// The only parameter with a reserved name that clients may set.
 pub(super) const EMPTY_FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 
 #[derive(Debug, Error)]
 pub(super) enum DecodeError {
-    /// The error of a region, or of a model version, as it is.
+    /// The error of a region or of a model version, unchanged.
     #[error(transparent)]
     Value(#[from] Error),
 
     #[error("Unable to parse request")]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] MalformedMessage),
 
     // Parameters.
     #[error("invalid value type for '{key}' parameter, expected {expected}")]
@@ -46,7 +46,7 @@ pub(super) enum DecodeError {
     TooMany { prefix: String, kind: &'static str, expected: usize, given: usize, model: String },
     #[error("{prefix}input '{input}' already exists in request")]
     DuplicateInput {
-        /// The request id as Triton puts it before messages.
+        /// The request id, as Triton writes it before messages.
         prefix: String,
         input: String,
     },
@@ -76,11 +76,11 @@ pub(super) enum DecodeError {
     ContentsType {
         input: String,
         model: String,
-        /// What the field that is filled holds.
+        /// The data type of the filled field.
         field: DataType,
-        /// `None` for a name that is no data type.
+        /// `None` for a name that is not a data type.
         declared: Option<DataType>,
-        /// What the model takes.
+        /// The data type that the model expects.
         taken: String,
     },
     #[error(

@@ -1,38 +1,38 @@
-//! The fields of a protobuf message that lies in one piece, without building the message.
+//! Reads the fields of a Protobuf message in one piece, without building the message.
 
 use prost::{
     DecodeError as Malformed,
     encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
 };
 
-/// The bytes are no message of the kind that is expected.
-pub(super) type Parsed<T> = Result<T, Unreadable>;
+/// The result of reading bytes that may not be a message of the expected kind.
+pub(super) type Parsed<T> = Result<T, MalformedMessage>;
 
-/// Bytes that are no message. What exactly is wrong is prost's to say where prost reads them.
+/// The error for bytes that are not a message. Where prost reads them, prost reports the exact fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are no message of this kind")]
-pub(super) struct Unreadable;
+pub(super) struct MalformedMessage;
 
-impl From<Malformed> for Unreadable {
+impl From<Malformed> for MalformedMessage {
     fn from(_: Malformed) -> Self {
         Self
     }
 }
 
-impl From<std::str::Utf8Error> for Unreadable {
+impl From<std::str::Utf8Error> for MalformedMessage {
     fn from(_: std::str::Utf8Error) -> Self {
         Self
     }
 }
 
-/// The value of a field as it is on the wire.
+/// The value of a field on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'a> {
     Varint(u64),
     Fixed32([u8; 4]),
     Fixed64([u8; 8]),
     Bytes(&'a [u8]),
-    /// Two marks around other fields; no field that is known here has this form.
+    /// A group: two marks around other fields. No known field has this form.
     Group,
 }
 
@@ -40,22 +40,22 @@ impl<'a> Value<'a> {
     pub fn varint(self) -> Parsed<u64> {
         match self {
             Self::Varint(value) => Ok(value),
-            _ => Err(Unreadable),
+            _ => Err(MalformedMessage),
         }
     }
 
     pub fn fixed64(self) -> Parsed<[u8; 8]> {
         match self {
             Self::Fixed64(value) => Ok(value),
-            _ => Err(Unreadable),
+            _ => Err(MalformedMessage),
         }
     }
 
-    /// Bytes, or a message within the message.
+    /// Returns the bytes, which may be a nested message.
     pub fn bytes(self) -> Parsed<&'a [u8]> {
         match self {
             Self::Bytes(value) => Ok(value),
-            _ => Err(Unreadable),
+            _ => Err(MalformedMessage),
         }
     }
 
@@ -64,9 +64,9 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of a message in the order in which they stand there: their numbers and values.
+/// The fields of a message in their order: numbers and values.
 ///
-/// After an error come more fields or errors without meaning.
+/// After an error, further fields or errors have no meaning.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -97,14 +97,15 @@ impl<'a> Fields<'a> {
     }
 
     fn fixed<const N: usize>(&mut self) -> Parsed<[u8; N]> {
-        let (value, rest) = self.rest.split_first_chunk().ok_or(Unreadable)?;
+        let (value, rest) = self.rest.split_first_chunk().ok_or(MalformedMessage)?;
         self.rest = rest;
         Ok(*value)
     }
 
     fn delimited(&mut self) -> Parsed<&'a [u8]> {
-        let length = usize::try_from(decode_varint(&mut self.rest)?).map_err(|_| Unreadable)?;
-        let (value, rest) = self.rest.split_at_checked(length).ok_or(Unreadable)?;
+        let length =
+            usize::try_from(decode_varint(&mut self.rest)?).map_err(|_| MalformedMessage)?;
+        let (value, rest) = self.rest.split_at_checked(length).ok_or(MalformedMessage)?;
         self.rest = rest;
         Ok(value)
     }
@@ -128,27 +129,27 @@ pub(super) fn values<'a>(
     })
 }
 
-/// Bytes of the longest number.
+/// The bytes of the longest number.
 const LONGEST: usize = 10;
 
-/// How many numbers a packed field holds. Each ends with a byte whose highest bit is not set.
+/// Returns how many numbers a packed field has. Each ends with a byte whose highest bit is not set.
 pub(super) fn packed_varints(packed: &[u8]) -> Parsed<usize> {
     let (mut count, mut length) = (0, 0);
     for &byte in packed {
         length += 1;
-        // The last byte of the longest has the highest of 64 bits.
+        // The last byte of the longest number has the highest of 64 bits.
         if length >= LONGEST && byte > 1 {
-            return Err(Unreadable);
+            return Err(MalformedMessage);
         }
         if byte < 0x80 {
             count += 1;
             length = 0;
         }
     }
-    if length == 0 { Ok(count) } else { Err(Unreadable) }
+    if length == 0 { Ok(count) } else { Err(MalformedMessage) }
 }
 
-/// Hands each of the numbers of a packed field, which have been counted, to `take`.
+/// Calls `take` for each number of a packed field. The numbers were counted before.
 pub(super) fn for_each_varint(mut packed: &[u8], mut take: impl FnMut(u64)) -> Parsed<()> {
     while let [first, rest @ ..] = packed {
         if *first < 0x80 {

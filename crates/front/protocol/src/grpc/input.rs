@@ -1,4 +1,4 @@
-//! The fields of a tensor of a request message, where they stand.
+//! The fields of a tensor in a request message, read in place.
 
 use galatea_types::{DataType, Shape};
 
@@ -30,7 +30,7 @@ pub(super) struct InputFields<'a> {
 }
 
 impl<'a> InputFields<'a> {
-    /// Finds and checks the fields; takes no memory.
+    /// Finds and checks the fields without allocating memory.
     pub fn parse(message: &'a [u8]) -> Parsed<Self> {
         let mut found =
             Self { message, name: "", datatype: "", rank: 0, parameter_count: 0, contents: None };
@@ -72,7 +72,7 @@ impl<'a> InputFields<'a> {
         map(self.message, number::PARAMETERS, self.parameter_count)
     }
 
-    /// The messages that make up the contents: together they are one.
+    /// Returns the messages that together make up the contents.
     pub fn contents_parts(&self) -> impl Iterator<Item = Parsed<&'a [u8]>> + Clone + use<'a> {
         values(self.message, number::CONTENTS).map(|value| value?.bytes())
     }
@@ -86,7 +86,7 @@ pub(super) struct OutputFields<'a> {
 }
 
 impl<'a> OutputFields<'a> {
-    /// Finds and checks the fields; takes no memory.
+    /// Finds and checks the fields without allocating memory.
     pub fn parse(message: &'a [u8]) -> Parsed<Self> {
         let mut found = Self { message, name: "", parameter_count: 0 };
         for field in Fields::of(message) {

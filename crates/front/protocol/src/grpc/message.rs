@@ -1,27 +1,27 @@
-//! A request message whose fields have been found and checked, and not yet built.
+//! A request message whose fields were found and checked, but not yet built.
 
 use bytes::{Buf, Bytes};
 use galatea_types::Error;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use super::{
-    fault::Fault,
-    fields::{Parsed, Unreadable},
+    fault::WireFault,
+    fields::{MalformedMessage, Parsed},
     input::{InputFields, OutputFields},
     parameters::entry,
     pieces::Pieces,
 };
 
-/// A request may take this many times its own bytes in memory, those included ...
+/// The most memory of a request, as a multiple of its own bytes, which are included ...
 const MAX_GROWTH: usize = 4;
-/// ... and one that takes no more than this may grow further: a mask of 64-bit integers grows eightfold.
+/// ... and the memory that any request may use: a mask of 64-bit integers grows eightfold.
 const MIN_ALLOWANCE: usize = 16 << 20;
-/// What an input, an output or a raw tensor takes beside its bytes.
+/// The approximate memory of an input, an output or a raw tensor besides its bytes.
 const TENSOR_WEIGHT: usize = 320;
-/// The same of a parameter.
+/// The approximate memory of a parameter.
 const PARAMETER_WEIGHT: usize = 160;
 
-/// Bytes of a name or an id, which stand in messages about the request.
+/// The longest name or id in bytes, because messages about the request contain them.
 const MAX_NAME: usize = 64 << 10;
 
 mod number {
@@ -37,9 +37,9 @@ mod number {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MessageError {
     #[error("Unable to parse request")]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] MalformedMessage),
     #[error("Unable to parse request ({0})")]
-    Fault(Fault),
+    Fault(WireFault),
     #[error("the request id is longer than {MAX_NAME} bytes")]
     LongId,
     #[error("a name in the request is longer than {MAX_NAME} bytes")]
@@ -63,10 +63,10 @@ impl From<MessageError> for Error {
     }
 }
 
-/// The fields of one ModelInferRequest, as slices of the bytes that came.
+/// The fields of one ModelInferRequest, as slices of the received bytes.
 ///
-/// That the message is well-formed has been checked, down to the numbers in packed fields, and what building it will
-/// take is known and bounded: its bytes are trusted no further than that.
+/// The message was checked to be well-formed, down to the numbers in packed fields. The memory for building it is known
+/// and bounded. Nothing else about its bytes is trusted.
 #[derive(Debug, Default)]
 pub struct RequestMessage {
     pub(super) model_name: Bytes,
@@ -76,17 +76,17 @@ pub struct RequestMessage {
     pub(super) inputs: Vec<Bytes>,
     pub(super) outputs: Vec<Bytes>,
     pub(super) raw_input_contents: Vec<Bytes>,
-    weight: Weight,
+    weight: RequestMemory,
 }
 
-/// The bytes that a request takes beside those of its message, against what it may take.
+/// The memory of a request besides its message, compared with the memory that it may use.
 #[derive(Clone, Copy, Debug, Default)]
-struct Weight {
+struct RequestMemory {
     length: usize,
     taken: usize,
 }
 
-impl Weight {
+impl RequestMemory {
     fn allowed(self) -> usize {
         self.length.saturating_mul(MAX_GROWTH).max(MIN_ALLOWANCE)
     }
@@ -102,52 +102,54 @@ impl Weight {
 }
 
 impl RequestMessage {
-    /// Finds the fields.
+    /// Finds the fields of a message.
     ///
     /// # Errors
-    /// `Internal` for what is no such message, `InvalidArg` for one that would grow too much.
+    /// `Internal` for bytes that are not such a message, `InvalidArg` for one that would grow too much.
     pub fn read(message: Pieces) -> galatea_types::Result<Self> {
         Ok(Self::find(message)?)
     }
 
-    /// Of the model that is asked.
+    /// Returns the name of the requested model.
     pub fn model_name(&self) -> &str {
         text(&self.model_name)
     }
 
-    /// As the client wrote it: empty where it leaves the choice to the server.
+    /// Returns the version as the client wrote it; empty if the server may choose.
     pub fn model_version(&self) -> &str {
         text(&self.model_version)
     }
 
-    /// Given by the client, empty when absent.
+    /// Returns the client's id; empty if absent.
     pub fn id(&self) -> &str {
         text(&self.id)
     }
 
-    /// Bytes that the decoded request takes at most, beside those of the message.
+    /// Returns the most bytes of the decoded request, besides those of the message.
     pub fn decoded_size(&self) -> usize {
         self.weight.taken
     }
 
     fn find(mut message: Pieces) -> Result<Self, MessageError> {
-        let mut found =
-            Self { weight: Weight { length: message.remaining(), taken: 0 }, ..Self::default() };
+        let mut found = Self {
+            weight: RequestMemory { length: message.remaining(), taken: 0 },
+            ..Self::default()
+        };
         let length = message.remaining();
         while message.has_remaining() {
             let start = length - message.remaining();
             let Ok((number, wire_type)) = decode_key(&mut message) else {
-                return Err(MessageError::Fault(Fault::without_field(start)));
+                return Err(MessageError::Fault(WireFault::without_field(start)));
             };
             let is_bytes = wire_type == WireType::LengthDelimited;
-            let fault = |_| MessageError::Fault(Fault::of_form(number, start, is_bytes));
+            let fault = |_| MessageError::Fault(WireFault::of_form(number, start, is_bytes));
             if (number::MODEL_NAME..=number::RAW_INPUT_CONTENTS).contains(&number) {
                 let value = delimited(wire_type, &mut message).map_err(fault)?;
                 found.check(number, &value).map_err(|error| match error {
                     MessageError::Unreadable(_) => {
                         let start = length - message.remaining() - value.len();
                         let index = found.count(number);
-                        MessageError::Fault(Fault::of_field(number, index, &value, start))
+                        MessageError::Fault(WireFault::of_field(number, index, &value, start))
                     }
                     other => other,
                 })?;
@@ -155,7 +157,7 @@ impl RequestMessage {
             } else {
                 let skipped = skip_field(wire_type, number, &mut message, DecodeContext::default());
                 if skipped.is_err() {
-                    return Err(MessageError::Fault(Fault::of_form(number, start, true)));
+                    return Err(MessageError::Fault(WireFault::of_form(number, start, true)));
                 }
             }
         }
@@ -199,7 +201,7 @@ impl RequestMessage {
         }
     }
 
-    /// How many values of a repeated field there are so far.
+    /// Returns the number of values of a repeated field so far.
     fn count(&self, number: u32) -> usize {
         match number {
             number::PARAMETERS => self.parameters.len(),
@@ -217,8 +219,8 @@ impl RequestMessage {
     }
 }
 
-/// The bytes of a message that reading and decoding it will go through: all but those of raw tensors, which are shared
-/// unless they lie in several pieces.
+/// Returns the bytes of a message that decoding reads: all except those of raw tensors, which are shared unless they
+/// span several pieces.
 pub fn decoding_work(message: &Pieces) -> usize {
     let mut shared = 0;
     for_each_delimited(message, |found, length, is_cut| {
@@ -229,14 +231,14 @@ pub fn decoding_work(message: &Pieces) -> usize {
     message.remaining() - shared
 }
 
-/// How often the field `number`, which has a length, stands in a message of any kind; before it is built.
+/// Counts the field `number`, which has a length, in any message before it is built.
 pub fn count_fields(message: &Pieces, number: u32) -> usize {
     let mut count = 0;
     for_each_delimited(message, |found, _, _| count += usize::from(found == number));
     count
 }
 
-/// Number and length of the fields that have one, and whether they lie in several pieces; to the end of what can be read.
+/// Calls `see` for each field with a length: number, length, and if it spans several pieces. Stops where it cannot read.
 fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
     let mut rest = message.clone();
     while let Ok((number, wire_type)) = decode_key(&mut rest) {
@@ -258,20 +260,20 @@ fn for_each_delimited(message: &Pieces, mut see: impl FnMut(u32, usize, bool)) {
     }
 }
 
-/// A field that must have a length, and be there as a whole before anything is taken for it.
+/// Returns a field that must have a length and be complete. Nothing is allocated before that is checked.
 fn delimited(wire_type: WireType, message: &mut Pieces) -> Parsed<Bytes> {
     if wire_type != WireType::LengthDelimited {
-        return Err(Unreadable);
+        return Err(MalformedMessage);
     }
-    let length = usize::try_from(decode_varint(message)?).map_err(|_| Unreadable)?;
+    let length = usize::try_from(decode_varint(message)?).map_err(|_| MalformedMessage)?;
     if length > message.remaining() {
-        return Err(Unreadable);
+        return Err(MalformedMessage);
     }
     Ok(message.copy_to_bytes(length))
 }
 
 fn check_text(bytes: &Bytes, too_long: MessageError) -> Result<(), MessageError> {
-    std::str::from_utf8(bytes).map_err(Unreadable::from)?;
+    std::str::from_utf8(bytes).map_err(MalformedMessage::from)?;
     if bytes.len() <= MAX_NAME { Ok(()) } else { Err(too_long) }
 }
 
@@ -279,7 +281,7 @@ fn check_name(name: &str) -> Result<(), MessageError> {
     if name.len() <= MAX_NAME { Ok(()) } else { Err(MessageError::LongName) }
 }
 
-/// Of bytes that were checked.
+/// Returns the text of bytes that were checked.
 fn text(bytes: &Bytes) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }

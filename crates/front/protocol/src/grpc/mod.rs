@@ -1,7 +1,7 @@
-//! The gRPC messages to and from the vocabulary.
+//! Converts between gRPC messages and the types of requests and responses.
 //!
-//! Tensor bytes are never copied here: what comes as `raw_input_contents` stays a slice of the message, and
-//! an output's buffer goes into `raw_output_contents` as it is. Only typed contents are converted.
+//! Tensor bytes are never copied here: `raw_input_contents` stay slices of the message, and an output's buffer becomes
+//! `raw_output_contents` as it is. Only typed contents are converted.
 
 mod contents;
 mod decode;

@@ -1,24 +1,23 @@
-//! A message as it came from the network, in pieces.
+//! A message in the pieces in which the network delivered it.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 use galatea_types::AlignedBlock;
 
-/// Pieces shorter than this are joined: one of its own costs a good part of it, and keeps the memory alive that it was
-/// received in.
+/// Shorter pieces are joined: a piece of its own costs a good part of that, and keeps its receive buffer alive.
 const JOINED_BELOW: usize = 1 << 10;
-/// They are joined to pieces of this length, which are not moved any more.
+/// The length of a joined piece, after which it is not moved any more.
 const JOINED_LENGTH: usize = 64 << 10;
 
-/// A message as it came from the network: several pieces, read as one.
+/// A message in the pieces in which the network delivered it, read as one.
 ///
-/// A field that lies within one piece shares its memory. One that spans pieces has to be gathered, and
-/// lands in an aligned block, so that a backend need not copy it again.
+/// A field within one piece shares its memory. A field that spans pieces is gathered in an aligned block, so that a
+/// backend need not copy it again.
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {
     pieces: VecDeque<Bytes>,
-    /// Behind the pieces: short ones, joined.
+    /// Short pieces, joined, that follow the others.
     tail: BytesMut,
     remaining: usize,
 }
@@ -47,7 +46,7 @@ impl Pieces {
         }
     }
 
-    /// Takes the next `length` bytes, or all where there are fewer, without joining them.
+    /// Takes the next `length` bytes, or all if there are fewer, without joining them.
     pub fn split_to(&mut self, length: usize) -> Self {
         if length >= self.remaining {
             return std::mem::take(self);
@@ -62,7 +61,7 @@ impl Pieces {
         taken
     }
 
-    /// Whether a copy is needed for what lies in the next `length` bytes.
+    /// Returns `true` if the next `length` bytes span pieces and need a copy.
     pub(super) fn is_cut_within(&self, length: usize) -> bool {
         self.chunk().len() < length
     }

@@ -1,17 +1,17 @@
-//! The parameters that put a tensor into shared memory.
+//! The parameters that place a tensor in a shared memory region.
 
 use galatea_types::{RegionSpan, Regions};
 
 use super::{
     decode_error::{DecodeError, Result},
-    parameters::{Choice, ParameterMap},
+    parameters::{ParameterChoice, ParameterMap},
 };
 
 const REGION: &str = "shared_memory_region";
 const BYTE_SIZE: &str = "shared_memory_byte_size";
 const OFFSET: &str = "shared_memory_offset";
 
-/// A region that a tensor's parameters name, and which part of it.
+/// The region that a tensor's parameters name, and the part of it.
 pub(super) struct RegionParameters<'p> {
     region: &'p str,
     offset: i64,
@@ -19,10 +19,10 @@ pub(super) struct RegionParameters<'p> {
 }
 
 impl<'p> RegionParameters<'p> {
-    /// `None` where the parameters of the tensor name no region.
+    /// Returns `None` if the parameters of the tensor name no region.
     pub fn read(tensor: &str, parameters: &ParameterMap<'p>) -> Result<Option<Self>> {
         let Some(region) = parameters.get(REGION) else { return Ok(None) };
-        let Some(Choice::Text(region)) = region else {
+        let Some(ParameterChoice::Text(region)) = region else {
             return Err(wrong_type(REGION, tensor, "string_param"));
         };
         let offset = integer(OFFSET, tensor, parameters)?.unwrap_or(0);
@@ -31,9 +31,9 @@ impl<'p> RegionParameters<'p> {
         Ok(Some(Self { region, offset, byte_size }))
     }
 
-    /// The span, where the region exists and has it.
+    /// Returns the span. Fails if the region does not exist or is too short.
     pub fn span(&self, regions: &dyn Regions) -> Result<RegionSpan> {
-        // The message has no unsigned numbers: a negative one is as far out of range as a huge one.
+        // The message has no unsigned numbers: a negative number is as far out of range as a huge one.
         let (offset, byte_size) = (self.offset.cast_unsigned(), self.byte_size.cast_unsigned());
         Ok(RegionSpan::new(regions.find(self.region)?, offset, byte_size)?)
     }
@@ -42,7 +42,7 @@ impl<'p> RegionParameters<'p> {
 fn integer(key: &'static str, tensor: &str, parameters: &ParameterMap<'_>) -> Result<Option<i64>> {
     match parameters.get(key) {
         None => Ok(None),
-        Some(Some(Choice::Int64(value))) => Ok(Some(value)),
+        Some(Some(ParameterChoice::Int64(value))) => Ok(Some(value)),
         Some(_) => Err(wrong_type(key, tensor, "int64_param")),
     }
 }

@@ -1,4 +1,4 @@
-//! A response written straight to the bytes of its message, without building the message first.
+//! Writes a response straight to the bytes of its message, without building the message first.
 
 use std::{borrow::Cow, mem};
 
@@ -19,41 +19,41 @@ mod number {
     pub const RAW_OUTPUT_CONTENTS: u8 = 6;
 }
 
-/// ... and of what describes an output.
+/// ... and of the description of an output.
 mod output {
     pub const NAME: u8 = 1;
     pub const DATA_TYPE: u8 = 2;
     pub const SHAPE: u8 = 3;
 }
 
-/// Tensors shorter than this are copied beside the rest: a piece of its own would cost more.
+/// Shorter tensors are copied into the message, because a piece of their own would cost more.
 const SHARED_FROM: usize = 16 << 10;
 
-/// Key and length of a bytes field at most.
+/// The most bytes of the key and length of a bytes field.
 const FIELD_HEAD_MAX: usize = 11;
 
-/// The message that a response is written into.
+/// The message that contains a response.
 #[derive(Clone, Copy, Debug)]
 pub enum Envelope {
     /// The message of ModelInfer, which is the response itself.
     Unary,
-    /// A message of ModelStreamInfer. The response in it is marked as final or not, so that a client need not know which
+    /// A message of ModelStreamInfer. It marks its response as final or not, so that a client need not know which
     /// models are decoupled.
     Stream {
-        /// No other response of the request follows.
+        /// Is `true` if no other response of the request follows.
         is_final: bool,
     },
 }
 
-/// Name of the parameter that marks the final response of a stream.
+/// The name of the parameter that marks the final response of a stream.
 pub const FINAL_RESPONSE: &str = "triton_final_response";
-/// The same as an entry of the response's parameters, but for its last byte: 1 where the response is final, else 0.
+/// The entry of that parameter in a response without its last byte, which is 1 for a final response, else 0.
 const FINAL_RESPONSE_ENTRY: [u8; 28] = *b"\x22\x1b\x0a\x15triton_final_response\x12\x02\x08";
-/// Field number of the response in a message of a stream.
+/// The field number of the response in a message of a stream.
 const INFER_RESPONSE: u8 = 2;
 
 impl Envelope {
-    /// Bytes of the mark in the response.
+    /// Returns the bytes of the mark in the response.
     fn mark_len(self) -> usize {
         match self {
             Self::Unary => 0,
@@ -61,7 +61,7 @@ impl Envelope {
         }
     }
 
-    /// Bytes of the message that has a response of `response` bytes in it.
+    /// Returns the bytes of the message that contains a response of `response` bytes.
     fn message_len(self, response: usize) -> usize {
         match self {
             Self::Unary => response,
@@ -69,7 +69,7 @@ impl Envelope {
         }
     }
 
-    /// Writes the beginning of the message that has a response of `response` bytes in it.
+    /// Writes the beginning of the message that contains a response of `response` bytes.
     fn begin(self, response: usize, out: &mut Vec<u8>) {
         if let Self::Stream { .. } = self {
             begin_delimited(INFER_RESPONSE, response, out);
@@ -84,7 +84,7 @@ impl Envelope {
     }
 }
 
-/// Writes a message of a stream without tensors as one piece, behind its `prefix`.
+/// Writes a message of a stream without tensors as one piece, after its `prefix`.
 pub fn encode_stream_message<const N: usize>(
     message: &ModelStreamInferResponse,
     prefix: impl FnOnce(usize) -> [u8; N],
@@ -92,12 +92,12 @@ pub fn encode_stream_message<const N: usize>(
     [&prefix(message.encoded_len())[..], &message.encode_to_vec()].concat().into()
 }
 
-/// Writes a response, as the client asked for it, as pieces in order. `prefix` comes before them, in the memory of the
-/// first piece; it is called with the length of the message. Every output goes out raw; long ones are pieces of their own
-/// and are not copied. `label` gives the text of a class of an output.
+/// Writes a response, in the form that the client asked for, as pieces in order. `prefix` is called with the length of
+/// the message and precedes it, in the memory of the first piece. Every output is sent raw; long ones are pieces of
+/// their own and are not copied. `label` returns the text of a class of an output.
 ///
 /// # Errors
-/// An output that is not in host memory, cannot be classified, or does not fit its region; a message that is longer than
+/// An output that is not in host memory, cannot be classified, or does not fit its region. A message longer than
 /// `limit` bytes, which a client could not receive.
 pub fn encode_response<'a, const N: usize>(
     response: InferResponse,
@@ -134,10 +134,10 @@ pub fn encode_response<'a, const N: usize>(
     }
     let length = size.saturating_add(envelope.mark_len());
     let message_len = envelope.message_len(length);
-    // The prefix, what the envelope begins with, and the mark.
+    // The prefix, the beginning of the envelope, and the mark.
     let around = N + (message_len.saturating_sub(length)) + envelope.mark_len();
     let copied: usize = described.iter().map(Output::copied_len).sum();
-    // Exactly what it takes, where nothing is shared: it becomes the piece without another allocation.
+    // The exact size if no tensor is shared, so that this becomes the piece without another allocation.
     let mut out = Vec::with_capacity(around + head_len + copied);
     out.extend_from_slice(&prefix(message_len));
     envelope.begin(length, &mut out);
@@ -152,18 +152,18 @@ pub fn encode_response<'a, const N: usize>(
     Ok(with_tensors(out, described))
 }
 
-/// What is said of an output, and its data.
+/// The description of an output, and its data.
 struct Output<'t> {
     tensor: Cow<'t, Tensor>,
     data: Bytes,
-    /// Bytes of the dimensions, and of the whole.
+    /// Bytes of the dimensions, and of the whole description.
     shape_len: usize,
     length: usize,
 }
 
 impl<'t> Output<'t> {
     fn of(tensor: Cow<'t, Tensor>) -> Result<Self> {
-        // One of each output, for clients count them: empty where the data is in shared memory.
+        // There is one for each output, because clients count them. It is empty if the data is in shared memory.
         let data = tensor.host_bytes()?.clone();
         let shape_len =
             tensor.shape.iter().map(|&dim| encoded_len_varint(dim.cast_unsigned())).sum();
@@ -172,12 +172,12 @@ impl<'t> Output<'t> {
         Ok(Self { tensor, data, shape_len, length: texts + shape_field })
     }
 
-    /// As a field of the response.
+    /// Returns its length as a field of the response.
     fn len(&self) -> usize {
         delimited_len(self.length)
     }
 
-    /// Bytes of the data's field that are written beside the rest.
+    /// Returns the bytes of the data's field that are copied into the message.
     fn copied_len(&self) -> usize {
         if self.data.len() < SHARED_FROM { field_len(&self.data) } else { FIELD_HEAD_MAX }
     }
@@ -195,7 +195,7 @@ impl<'t> Output<'t> {
     }
 }
 
-/// The tensors behind the rest.
+/// Appends the tensors to the message.
 fn with_tensors(mut out: Vec<u8>, outputs: Vec<Output<'_>>) -> Vec<Bytes> {
     let shared = outputs.iter().filter(|output| output.data.len() >= SHARED_FROM).count();
     let mut pieces = Vec::with_capacity(1 + 2 * shared);
@@ -214,12 +214,12 @@ fn with_tensors(mut out: Vec<u8>, outputs: Vec<Output<'_>>) -> Vec<Bytes> {
     pieces
 }
 
-/// Of the field with the data of a tensor.
+/// Returns the length of the field with the data of a tensor.
 fn field_len(data: &Bytes) -> usize {
     delimited_len(data.len())
 }
 
-/// Of a field with a length; all numbers of fields here take one byte.
+/// Returns the length of a field with a length; all field numbers here take one byte.
 fn delimited_len(length: usize) -> usize {
     1 + encoded_len_varint(length as u64) + length
 }
@@ -229,10 +229,10 @@ fn begin_delimited(number: u8, length: usize, out: &mut Vec<u8>) {
     put_varint(length as u64, out);
 }
 
-/// The type of fields with a length, beside their numbers.
+/// The wire type of fields with a length.
 const DELIMITED: u8 = 2;
 
-/// Seven bits a byte, the lowest first; the highest bit says that others follow.
+/// Writes seven bits a byte, the lowest first. The highest bit says that more bytes follow.
 fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     while number > 0x7f {
         out.push((number as u8) | 0x80);
@@ -241,7 +241,7 @@ fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// As a message with nothing else, if there are any.
+/// Returns the parameters as a message with nothing else, if there are any.
 fn parameters_message(parameters: Parameters) -> Option<ModelInferResponse> {
     if parameters.is_empty() {
         return None;
@@ -250,7 +250,7 @@ fn parameters_message(parameters: Parameters) -> Option<ModelInferResponse> {
     Some(ModelInferResponse { parameters: entries.collect(), ..Default::default() })
 }
 
-/// An empty text is left out.
+/// An empty text is omitted.
 fn text_len(text: &str) -> usize {
     if text.is_empty() { 0 } else { delimited_len(text.len()) }
 }

@@ -1,7 +1,7 @@
-//! What is said behind Triton's sentence about a request that cannot be read: which input it is about, where in its data,
-//! and what would be right. Made when a request is refused, from the text as it stands there.
+//! Advice added to Triton's error text for a request that cannot be read: the input, the place in its data, and the
+//! right form. It is made when a request is refused, from its text.
 //!
-//! It tells kinds and places, never what the request holds: errors are logged, and requests are not.
+//! It names kinds and places, never the contents of the request: errors are logged, and requests are not.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use galatea_types::{DataType, Shape};
 
 use super::{
     decode_error::DecodeError,
-    json::{Cursor, Kind, check_depth, for_each_element, for_each_member},
+    json::{JsonCursor, Kind, check_depth, for_each_element, for_each_member},
     json_error::{JsonError, SyntaxFault},
     limits,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 use crate::taken::taken_as;
 
-/// `error` of the input object that `object` stands on, the one at `index` of the request.
+/// Adds advice to the `error` of an input object. `object` points to it, and `index` is its number in the request.
 pub(super) fn of_input(
     error: DecodeError,
-    object: &Cursor<'_>,
+    object: &JsonCursor<'_>,
     index: usize,
     model: &ModelConfig,
 ) -> DecodeError {
@@ -33,11 +33,11 @@ pub(super) fn of_input(
     error.explained(format!("{subject}: {advice}"))
 }
 
-/// `error` of the value that `data` stands on, which a generate request gives for an input.
+/// Adds advice to the `error` of a value in a generate request. `data` points to the value.
 pub(super) fn of_generate(
     error: DecodeError,
-    data: &Cursor<'_>,
-    expected: Expected<'_>,
+    data: &JsonCursor<'_>,
+    expected: ExpectedData<'_>,
 ) -> DecodeError {
     if !is_about_elements(&error) {
         return error;
@@ -46,7 +46,7 @@ pub(super) fn of_generate(
     error.explained(format!("input '{}': {advice}", expected.input_name))
 }
 
-/// `error` of a request as a whole.
+/// Adds advice to the `error` of a request as a whole.
 pub(super) fn of_request(
     error: DecodeError,
     json: &[u8],
@@ -97,7 +97,7 @@ fn of_syntax(
     Some(advice.to_owned())
 }
 
-/// `error` of the outputs that a request asks for.
+/// Adds advice to the `error` of the requested outputs.
 pub(super) fn of_outputs(error: DecodeError, model: &ModelConfig) -> DecodeError {
     if !is_kind(&error) && !matches!(error, DecodeError::MissingField("name")) {
         return error;
@@ -107,7 +107,7 @@ pub(super) fn of_outputs(error: DecodeError, model: &ModelConfig) -> DecodeError
     error.explained(format!("outputs: each is an object such as {{\"name\":{name}}}"))
 }
 
-/// A request that the model takes, but for its data.
+/// Returns a request that the model accepts, without its data.
 fn example(model: &ModelConfig) -> String {
     let input = model.inputs().first();
     let name = serde_json::Value::from(input.map_or("IN", |input| &*input.name));
@@ -119,25 +119,25 @@ fn example(model: &ModelConfig) -> String {
     )
 }
 
-/// The smallest shape that is taken.
+/// Returns the smallest shape that is accepted.
 fn shape_of_one(spec: &TensorSpec, has_batching: bool) -> Shape {
     let sizes = spec.dims.iter().map(|&size| size.max(1));
     has_batching.then_some(1).into_iter().chain(sizes).collect()
 }
 
-/// The members of an input object that what is said depends on. Of two members of one name the first counts.
+/// The members of an input object on which the advice depends. Of two members with the same name the first counts.
 #[derive(Default)]
 struct Input<'a> {
     name: Option<String>,
     data_type: Option<Cow<'a, [u8]>>,
     shape: Option<Shape>,
-    data: Option<Cursor<'a>>,
+    data: Option<JsonCursor<'a>>,
 }
 
 impl<'a> Input<'a> {
-    fn find(mut object: Cursor<'a>) -> Self {
+    fn find(mut object: JsonCursor<'a>) -> Self {
         let mut found = Self::default();
-        // What cannot be read on is left out.
+        // Anything after an unreadable part is omitted.
         let _ = for_each_member(&mut object, |key, cursor| {
             let mut value = cursor.clone();
             match key {
@@ -175,7 +175,7 @@ impl<'a> Input<'a> {
 
     fn of_data(&self) -> Option<String> {
         let data_type = std::str::from_utf8(self.data_type.as_deref()?).ok()?;
-        let expected = Expected {
+        let expected = ExpectedData {
             data_type: DataType::from_protocol_name(data_type)?,
             count: self.shape.as_ref()?.element_count()?,
             input_name: "",
@@ -185,7 +185,7 @@ impl<'a> Input<'a> {
     }
 }
 
-fn shape(cursor: &mut Cursor<'_>) -> Option<Shape> {
+fn shape(cursor: &mut JsonCursor<'_>) -> Option<Shape> {
     let mut shape = Shape::scalar();
     let read = for_each_element(cursor, |cursor| {
         let size = cursor.expect_u64()?;
@@ -197,7 +197,7 @@ fn shape(cursor: &mut Cursor<'_>) -> Option<Shape> {
     read.ok().map(|()| shape)
 }
 
-/// Whether a value is of another kind than it should be.
+/// Returns `true` if a value has the wrong kind.
 fn is_kind(error: &DecodeError) -> bool {
     matches!(error, DecodeError::Json(JsonError::WrongKind(_)))
 }
@@ -214,12 +214,14 @@ fn is_about_elements(error: &DecodeError) -> bool {
     }
 }
 
-/// What is wrong with the elements that `data` stands on. `what` they are called.
-fn of_elements(data: &Cursor<'_>, what: &str, expected: Expected<'_>) -> String {
+/// Returns what is wrong with the elements of `data`. `what` is their name.
+fn of_elements(data: &JsonCursor<'_>, what: &str, expected: ExpectedData<'_>) -> String {
     let takes = taken_elements(expected.data_type);
     let mut reader = data.clone();
-    let refused =
-        tensor_data::decode_any(&mut reader, Expected { elements: Elements::Checked, ..expected });
+    let refused = tensor_data::decode_any(
+        &mut reader,
+        ExpectedData { elements: Elements::Checked, ..expected },
+    );
     let is_count = matches!(&refused, Err(DecodeError::Field { error, .. }) if matches!(**error, DecodeError::CountMismatch));
     let mut walk = Walk {
         until: if is_count { usize::MAX } else { reader.position() },
@@ -233,7 +235,7 @@ fn of_elements(data: &Cursor<'_>, what: &str, expected: Expected<'_>) -> String 
             let found = walk.count;
             format!("its shape takes {} elements, {what} has {found}", expected.count)
         }
-        // Data that could be read is refused because it stands in no array.
+        // Readable data is refused because it is not in an array.
         _ if refused.is_ok() || (!is_array && what == "data") => {
             "data is an array, of one element too".to_owned()
         }
@@ -276,7 +278,7 @@ fn taken_elements(data_type: DataType) -> String {
     format!("{data_type} takes whole numbers from {least} to {most}")
 }
 
-/// A walk over nested elements up to a place in the text.
+/// A walk over nested elements up to a position in the text.
 struct Walk {
     until: usize,
     count: usize,
@@ -285,8 +287,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// The kind of the element that ends behind the place; its `path` stays. `None` where there is none.
-    fn find(&mut self, cursor: &mut Cursor<'_>) -> Option<Kind> {
+    /// Returns the kind of the element that ends after the position, and leaves its `path`. Returns `None` if there is none.
+    fn find(&mut self, cursor: &mut JsonCursor<'_>) -> Option<Kind> {
         let kind = cursor.kind();
         if kind != Kind::Array {
             cursor.skip_value().ok()?;

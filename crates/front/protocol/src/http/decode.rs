@@ -1,4 +1,4 @@
-//! An inference request: JSON header, binary tensors behind it, or raw bytes.
+//! An inference request: a JSON header followed by binary tensors, or raw bytes.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,19 @@ use super::{
     decode_error::{DecodeError, Result},
     field::Member,
     input::{self, BinaryTail, Sources},
-    json::{Cursor, for_each_element, for_each_member},
+    json::{JsonCursor, for_each_element, for_each_member},
     limits::{self, Count},
     output, parameters, raw,
 };
 use crate::answer_form::{AnswerForm, AnswerPlan, PlannedOutput};
 
-/// Translates the body of an inference request.
+/// Decodes the body of an inference request.
 ///
-/// The first `header_length` bytes are JSON and the rest are the binary tensors; without the
-/// `Inference-Header-Content-Length` header it is the length of the body. 0 makes the whole body the data of
-/// the model's one input. Binary tensors share the memory of `body`; tensors in shared memory are those of
-/// `regions`.
+/// The first `header_length` bytes are JSON and the rest are the binary tensors. Without the
+/// `Inference-Header-Content-Length` header it is the length of the body. With 0 the whole body is the data of the
+/// model's only input. Binary tensors share the memory of `body`; tensors in shared memory are read from `regions`.
 ///
-/// Fails with the status and text Triton has for the mistake, syntax errors before all others.
+/// Fails with Triton's status and text for the mistake; syntax errors come before all others.
 pub fn decode(
     body: &Bytes,
     header_length: usize,
@@ -40,7 +39,7 @@ pub(super) struct Decoder<'a> {
     pub model: &'a ModelConfig,
     pub version: Option<i64>,
     pub regions: &'a dyn Regions,
-    /// The answer is a line of JSON per response: no place for binary tensors, but one for an empty final response.
+    /// The answer is a line of JSON per response. It has no place for binary tensors, but one for an empty final response.
     pub is_for_lines: bool,
 }
 
@@ -69,7 +68,7 @@ impl Decoder<'_> {
         match decoded {
             Ok(()) => Ok((request, plan)),
             Err(error) => {
-                let error = Cursor::check_document(json).err().map_or(error, DecodeError::from);
+                let error = JsonCursor::check_document(json).err().map_or(error, DecodeError::from);
                 let has_header_length = header_length < body.len();
                 Err(advice::of_request(error, json, has_header_length, self.model))
             }
@@ -77,12 +76,12 @@ impl Decoder<'_> {
     }
 
     fn scan<'a>(&self, json: &'a [u8], sources: &mut Sources<'_>) -> Result<Header<'a>> {
-        let mut cursor = Cursor::new(json);
+        let mut cursor = JsonCursor::new(json);
         let (mut id, mut outputs) = (Member::default(), Member::default());
         let (mut parameters, mut inputs) = (None, None);
         for_each_member(&mut cursor, |key, cursor| {
             match key {
-                b"id" => return id.read(cursor, Cursor::expect_string),
+                b"id" => return id.read(cursor, JsonCursor::expect_string),
                 b"outputs" => return outputs.read(cursor, |cursor| self.read_outputs(cursor)),
                 b"inputs" if inputs.is_none() => {
                     inputs = Some(scan_inputs(cursor, sources));
@@ -97,7 +96,7 @@ impl Decoder<'_> {
         Ok(Header { cursor, id, parameters, outputs, inputs })
     }
 
-    /// In Triton's order, so that of several mistakes the same one is reported.
+    /// Reads in Triton's order, so that of several mistakes the same one is reported.
     fn read_header(
         &self,
         header: Header<'_>,
@@ -105,7 +104,7 @@ impl Decoder<'_> {
         plan: &mut AnswerPlan,
     ) -> Result<()> {
         let cursor = header.cursor;
-        if let Some(id) = header.id.take_field(&cursor, "id", Cursor::expect_string)? {
+        if let Some(id) = header.id.take_field(&cursor, "id", JsonCursor::expect_string)? {
             request.id = limits::id(&id)?;
         }
         if let Some(at) = header.parameters {
@@ -124,24 +123,24 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn read_outputs(&self, cursor: &mut Cursor<'_>) -> Result<Vec<PlannedOutput>> {
+    fn read_outputs(&self, cursor: &mut JsonCursor<'_>) -> Result<Vec<PlannedOutput>> {
         let count = Count::of_tensors("outputs", self.model.outputs().len(), self.model.name());
         output::read_all(cursor, self.regions, count)
             .map_err(|error| advice::of_outputs(error, self.model))
     }
 }
 
-/// The members of the request object: read on the way, but for the parameters, which change the request itself.
+/// The members of the request object. All are read in one pass, except the parameters, which change the request itself.
 struct Header<'a> {
-    cursor: Cursor<'a>,
+    cursor: JsonCursor<'a>,
     id: Member<Cow<'a, [u8]>>,
-    /// Where their value starts.
+    /// The position of their value.
     parameters: Option<usize>,
     outputs: Member<Vec<PlannedOutput>>,
     inputs: Option<Result<Vec<Tensor>>>,
 }
 
-/// Refuses two inputs of one name.
+/// Refuses two inputs with the same name.
 fn check_unique(request: &InferRequest) -> Result<()> {
     match limits::first_repeated(&request.inputs, |input| &input.name) {
         None => Ok(()),
@@ -152,9 +151,9 @@ fn check_unique(request: &InferRequest) -> Result<()> {
     }
 }
 
-/// Leaves the cursor behind the array. An error of one input is kept, so that what Triton checks first can
-/// be reported first.
-fn scan_inputs(cursor: &mut Cursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
+/// Leaves the cursor after the array. An error of one input is kept, so that errors that Triton checks earlier are
+/// reported first.
+fn scan_inputs(cursor: &mut JsonCursor<'_>, sources: &mut Sources<'_>) -> Result<Vec<Tensor>> {
     let start = cursor.position();
     let mut inputs = Vec::with_capacity(4);
     let model = sources.model;

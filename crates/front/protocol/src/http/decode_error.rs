@@ -1,4 +1,4 @@
-//! Why the body of a request is refused. The texts are Triton's, which clients match on.
+//! Errors of request bodies. Clients match on their texts, which are Triton's.
 
 use galatea_types::{Code, DataType, Error, Shape};
 use thiserror::Error;
@@ -7,21 +7,21 @@ use super::json_error::JsonError;
 
 pub(super) type Result<T, E = DecodeError> = std::result::Result<T, E>;
 
-/// How errors of raw requests begin: such a body has no request id.
+/// The beginning of errors of raw requests, since such a body has no request id.
 const WITHOUT_ID: &str = "[request id: <id_unknown>]";
 
 #[derive(Debug, Error)]
 pub(super) enum DecodeError {
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// The error of a region, as it is.
+    /// The error of a region, unchanged.
     #[error(transparent)]
     Value(#[from] Error),
     #[error("Unable to parse '{field}': {error}")]
     Field { field: String, error: Box<DecodeError> },
     #[error("Unable to parse '{0}': attempt to access non-existing object member '{0}'")]
     MissingField(&'static str),
-    /// Triton's sentence, and what to do.
+    /// Triton's text, followed by advice.
     #[error("{error} ({advice})")]
     Explained { error: Box<DecodeError>, advice: String },
     #[error("Unable to parse '{0}': it is not UTF-8")]
@@ -44,11 +44,11 @@ pub(super) enum DecodeError {
     ParameterType(String),
     #[error("{prefix}input '{input}' already exists in request")]
     DuplicateInput {
-        /// The request id as Triton puts it before messages.
+        /// The request id, as Triton writes it before messages.
         prefix: String,
         input: String,
     },
-    /// Both texts that Triton has for it: of its HTTP front end, and of its core.
+    /// Contains both texts of Triton: that of its HTTP front end, and that of its core.
     #[error(
         "{prefix}Duplicate output name '{output}' is not allowed in a request: output '{output}' already exists \
          in request"
@@ -72,7 +72,7 @@ pub(super) enum DecodeError {
          'shared_memory_region' in 'parameters'. But {}", listed(.set)
     )]
     DataSources {
-        /// Those that are set.
+        /// The sources that are set.
         set: Vec<&'static str>,
     },
     #[error("invalid datatype for input {0}")]
@@ -94,7 +94,7 @@ pub(super) enum DecodeError {
     UnusedBytes(String),
     #[error("Shape does not match true shape of 'data' field")]
     CountMismatch,
-    /// Without the value: a request's data is nobody else's, and errors are logged.
+    /// Omits the value: a request's data is private, and errors are logged.
     #[error("a value is out of range for datatype {data_type}")]
     ValueOutOfRange { data_type: DataType },
     #[error("a string is longer than 4294967295 bytes")]
@@ -108,7 +108,7 @@ pub(super) enum DecodeError {
     )]
     NoJsonForm { data_type: DataType, input: String },
 
-    // A body that is the data of the one input.
+    // A body that is the data of the only input.
     #[error(
         "{WITHOUT_ID} Raw request must only have 1 input (found 1) to be deduced but got {inputs} inputs in \
          '{model}' model configuration"
@@ -158,7 +158,7 @@ pub(super) enum DecodeError {
     LogFormat(String),
 }
 
-/// The list of data sources as Triton words it.
+/// Lists the data sources in Triton's words.
 fn listed(set: &[&str]) -> String {
     if set.is_empty() {
         return "no field is set".to_owned();

@@ -1,4 +1,4 @@
-//! The JSON documents besides inference. Key orders are Triton's.
+//! The JSON documents other than those of inference. Key orders are Triton's.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use galatea_proto::inference::{
 };
 use serde::Serialize;
 
-/// A message as JSON.
+/// Returns a message as JSON.
 pub fn to_json(document: &(impl Serialize + ?Sized)) -> Vec<u8> {
-    // Writing to memory, with string keys only, cannot fail.
+    // Writing to memory with string keys only cannot fail.
     serde_json::to_vec(document).unwrap_or_default()
 }
 
-/// Statistics of model versions. Their keys come in another order than over gRPC.
+/// Returns the statistics of model versions. Their keys have another order than over gRPC.
 pub fn statistics(models: &[ModelStatistics]) -> Vec<u8> {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -45,7 +45,7 @@ pub fn statistics(models: &[ModelStatistics]) -> Vec<u8> {
     to_json(&Document { model_stats: entries.collect() })
 }
 
-/// The body of every error: `{"error": text}`.
+/// Returns the body of every error: `{"error": text}`.
 pub fn error_body(message: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct ErrorBody<'a> {

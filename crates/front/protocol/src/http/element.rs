@@ -1,12 +1,12 @@
-//! The elements of a tensor of numbers or booleans in JSON, by type.
+//! The elements of number and boolean tensors in JSON, by type.
 
 use super::{
-    json::{Cursor, Result},
+    json::{JsonCursor, Result},
     json_error::JsonError,
     plain_number::{PlainNumber, WINDOW},
 };
 
-/// What is wrong with an element. Small, because every element has a result.
+/// The fault of an element. It is small, because every element has a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ElementError {
     Json(JsonError),
@@ -19,24 +19,24 @@ impl From<JsonError> for ElementError {
     }
 }
 
-/// An element that takes `N` bytes in its tensor.
+/// An element with `N` bytes in its tensor.
 pub(super) trait Element<const N: usize>: Sized {
-    /// Reads the value the cursor stands on.
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError>;
+    /// Reads the value at the cursor.
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError>;
 
-    /// The value at the beginning of `text` and how many characters it has, where it is written as it usually is. What
-    /// is taken [`read`](Self::read) takes alike.
+    /// Returns the value at the beginning of `text` and its length in characters, if it has the usual form.
+    /// [`read`](Self::read) accepts the same values.
     fn plain(text: &[u8; WINDOW]) -> Option<(Self, usize)>;
 
-    /// As it stands in the tensor.
+    /// Returns the bytes of the element in the tensor.
     fn bytes(self) -> [u8; N];
 }
 
 macro_rules! integers {
     ($expect:ident, $wide:ident: $($type:ty)*) => { $(
         impl Element<{ size_of::<$type>() }> for $type {
-            /// Triton silently keeps the low bits of a value out of range; a wrong number is worse than an error.
-            fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+            /// Fails for a value out of range, whose low bits Triton keeps silently: a wrong number is worse than an error.
+            fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
                 Self::try_from(cursor.$expect()?).map_err(|_| ElementError::OutOfRange)
             }
 
@@ -58,7 +58,7 @@ integers!(expect_u64, as_u64: u8 u16 u32 u64);
 integers!(expect_i64, as_i64: i8 i16 i32 i64);
 
 impl Element<4> for f32 {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
         Ok(cursor.expect_f64()? as f32)
     }
 
@@ -75,7 +75,7 @@ impl Element<4> for f32 {
 }
 
 impl Element<8> for f64 {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
         Ok(cursor.expect_f64()?)
     }
 
@@ -92,7 +92,7 @@ impl Element<8> for f64 {
 }
 
 impl Element<1> for bool {
-    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ElementError> {
+    fn read(cursor: &mut JsonCursor<'_>) -> Result<Self, ElementError> {
         Ok(cursor.expect_bool()?)
     }
 

@@ -1,4 +1,4 @@
-//! An inference response: JSON with the tensors inside, or behind it as they are.
+//! An inference response: JSON with the tensors inside, or binary tensors after it.
 
 use bytes::Bytes;
 use galatea_types::{
@@ -6,7 +6,7 @@ use galatea_types::{
 };
 
 use super::{
-    number_text::{Room, write_bool, write_f32, write_float, write_signed, write_unsigned},
+    number_text::{NumberBuffer, write_bool, write_f32, write_float, write_signed, write_unsigned},
     plain_text::plain_length,
 };
 use crate::{
@@ -19,15 +19,15 @@ use crate::{
 pub struct EncodedResponse {
     /// Name, version, id, parameters, and the outputs without their binary data.
     pub json: Vec<u8>,
-    /// None empty. When there are any the length of the JSON goes into `Inference-Header-Content-Length`.
+    /// The binary tensors, none of them empty. If there are any, `Inference-Header-Content-Length` has the length of the JSON.
     pub binary: Vec<Bytes>,
 }
 
-/// Writes a response as the client asked for it. Binary tensors share the memory of the response.
+/// Writes a response in the form that the client asked for. Binary tensors share the memory of the response.
 ///
-/// Floating point numbers are written in the shortest form that gives the same value back in their own
-/// type; not-a-number and infinities as `NaN`, `Infinity`, `-Infinity`, and BYTES elements as they are even
-/// where they are not UTF-8: what Triton does. `label` gives the text of a class of an output.
+/// As in Triton, floating point numbers have the shortest form that gives the same value in their type. Not-a-number
+/// and infinities are `NaN`, `Infinity` and `-Infinity`. BYTES elements are written unchanged even if they are not
+/// UTF-8. `label` returns the text of a class of an output.
 pub fn encode<'a>(
     response: InferResponse,
     plan: &AnswerPlan,
@@ -65,7 +65,7 @@ pub fn encode<'a>(
 }
 
 fn json_capacity(response: &InferResponse) -> usize {
-    // Growing by doubling is fine for big JSON tensors; this spares the usual response any growth.
+    // Doubling is fine for big JSON tensors; this size saves the usual response from growing at all.
     256 + response.outputs.iter().map(|t| 96 + t.name.len()).sum::<usize>()
 }
 
@@ -92,7 +92,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor, placement: Placement) -> Res
     Ok(())
 }
 
-/// The elements, with commas between them.
+/// Writes the elements with commas between them.
 pub(crate) fn push_data(json: &mut Vec<u8>, tensor: &Tensor) -> Result<()> {
     let data = tensor.host()?;
     match tensor.data_type {
@@ -136,23 +136,23 @@ fn push_signed<T: Into<i64>, const N: usize>(
     push_numbers(json, data, |room, bytes| write_signed(room, number(bytes).into()))
 }
 
-/// Numbers that are written before they are appended.
+/// The numbers that are written before they are appended.
 const AT_ONCE: usize = 32;
 
-/// The numbers in `data`, with commas between them. `write` writes one, and returns the length of its text.
+/// Writes the numbers in `data` with commas between them. `write` writes one and returns the length of its text.
 pub(crate) fn push_numbers<const N: usize>(
     json: &mut Vec<u8>,
     data: &[u8],
-    write: impl Fn(&mut Room, [u8; N]) -> usize,
+    write: impl Fn(&mut NumberBuffer, [u8; N]) -> usize,
 ) -> Result<(), EncodeError> {
     let (elements, _) = data.as_chunks::<N>();
-    // About what most numbers take, so that the text seldom moves as it grows.
+    // The approximate size of most numbers, so that the text seldom moves as it grows.
     json.try_reserve(elements.len().saturating_mul(2 * N + 5))?;
-    let mut texts = [0; AT_ONCE * size_of::<Room>()];
+    let mut texts = [0; AT_ONCE * size_of::<NumberBuffer>()];
     for some in elements.chunks(AT_ONCE) {
         let mut end = 0;
         for bytes in some {
-            // There is one for each: with its comma none is filled.
+            // There is room for each, because no number fills its room, even with its comma.
             let Some(room) = texts.get_mut(end..).and_then(|rest| rest.first_chunk_mut()) else {
                 break;
             };
@@ -222,13 +222,13 @@ fn push_integer(json: &mut Vec<u8>, value: i64) {
     push_number(json, |room| write_signed(room, value));
 }
 
-fn push_number(json: &mut Vec<u8>, write: impl FnOnce(&mut Room) -> usize) {
-    let mut room = Room::default();
+fn push_number(json: &mut Vec<u8>, write: impl FnOnce(&mut NumberBuffer) -> usize) {
+    let mut room = NumberBuffer::default();
     let length = write(&mut room);
     json.extend_from_slice(room.get(..length).unwrap_or_default());
 }
 
-/// Quotes and escapes as JSON wants it; all other bytes go through as they are.
+/// Writes a quoted string with the escapes of JSON; all other bytes are unchanged.
 pub(crate) fn push_string(json: &mut Vec<u8>, text: &[u8]) {
     json.push(b'"');
     let mut rest = text;

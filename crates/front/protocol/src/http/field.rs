@@ -1,31 +1,31 @@
-//! Members of a JSON object. In the text they come in any order; of several mistakes the one is reported that Triton,
-//! which looks them up in its own order, finds first.
+//! Members of a JSON object, in any order in the text. Triton looks them up in its own order, so of several mistakes
+//! the first in that order is reported.
 
 use super::{
     decode_error::{DecodeError, Result},
-    json::{self, Cursor},
+    json::{self, JsonCursor},
 };
 
-/// A member of an object, read where it stands, so that the text is walked through once. What cannot be read is stepped
-/// over, and read again when its turn comes, for its error.
+/// A member of an object, read in place, so that the text is read in one pass. An unreadable value is skipped, and read
+/// again in its turn for its error.
 #[derive(Debug, Default)]
 pub(super) enum Member<T> {
     /// The object does not have it.
     #[default]
     Missing,
-    /// Its value.
+    /// The value.
     Read(T),
-    /// Where its value starts.
+    /// The position of an unreadable value.
     Unread(usize),
 }
 
 impl<T> Member<T> {
-    /// Reads the value the cursor stands on and steps over it. Of two members of one name the first counts.
+    /// Reads the value at the cursor and moves past it. Of two members with the same name the first counts.
     #[inline]
     pub fn read<'a, E>(
         &mut self,
-        cursor: &mut Cursor<'a>,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        cursor: &mut JsonCursor<'a>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> json::Result<()> {
         if self.is_there() {
             return cursor.skip_value();
@@ -52,12 +52,12 @@ impl<T> Member<T> {
         if let Self::Read(value) = self { Some(value) } else { None }
     }
 
-    /// The value, if the object has the member; `read` again for its error. `cursor` is one on the same text.
+    /// Returns the value, if the object has the member. `read` runs again for an error. `cursor` is one on the same text.
     #[inline]
     pub fn take<'a, E>(
         self,
-        cursor: &Cursor<'a>,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        cursor: &JsonCursor<'a>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         match self {
             Self::Missing => Ok(None),
@@ -66,24 +66,24 @@ impl<T> Member<T> {
         }
     }
 
-    /// [`take`](Self::take) with an error that names the member `field`.
+    /// Like [`take`](Self::take), with an error that names the member `field`.
     #[inline]
     pub fn take_field<'a, E: Into<DecodeError>>(
         self,
-        cursor: &Cursor<'a>,
+        cursor: &JsonCursor<'a>,
         field: &str,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> Result<Option<T>> {
         self.take(cursor, read).map_err(|error| error.into().in_field(field))
     }
 
-    /// [`take_field`](Self::take_field) of a member that the object must have.
+    /// Like [`take_field`](Self::take_field), for a member that the object must have.
     #[inline]
     pub fn require<'a, E: Into<DecodeError>>(
         self,
-        cursor: &Cursor<'a>,
+        cursor: &JsonCursor<'a>,
         field: &'static str,
-        read: impl FnOnce(&mut Cursor<'a>) -> Result<T, E>,
+        read: impl FnOnce(&mut JsonCursor<'a>) -> Result<T, E>,
     ) -> Result<T> {
         self.take_field(cursor, field, read)?.ok_or(DecodeError::MissingField(field))
     }

@@ -1,29 +1,29 @@
-//! The shortest decimal form of an FP32 number of a usual size, for tensors of many.
+//! The shortest decimal form of an FP32 number of a usual size, for tensors with many numbers.
 //!
-//! What zmij writes, and by its method, but only up to the digits: where they are put depends on nothing that a processor
-//! has to guess. With numbers that are all different, as in a tensor, wrong guesses are most of what a text costs.
+//! It returns the digits that zmij writes, by the same method, without branches that a processor must predict. The
+//! numbers in a tensor all differ, so mispredictions are most of the cost of a text.
 
 use std::hint::select_unpredictable;
 
-/// What is between two neighbouring numbers of an exponent, in decimal.
+/// The distance between two neighbouring numbers of an exponent, in decimal.
 #[derive(Clone, Copy)]
 struct Scale {
-    /// The power of ten below it, or equal.
+    /// The largest power of ten that is not above it.
     unit: i32,
     /// 10 to the power of −`unit` − 1, as its first 64 bits.
     factor: u64,
-    /// By how many bits a significand is shifted, so that the upper half of its product with `factor` is the number in
-    /// units of 10^(`unit` + 1), with [`FRACTION`] bits behind the point.
+    /// The shift of a significand, in bits. The upper half of its product with `factor` is then the number in units of
+    /// 10^(`unit` + 1), with [`FRACTION`] bits after the point.
     shift: u32,
 }
 
 const FRACTION: u32 = 34;
 
-/// Bits of an FP32 number behind the first one.
+/// The bits of an FP32 number after the first one.
 const SIGNIFICAND: u32 = 23;
 
-/// The exponents, as the format has them, of the numbers from 2^-16 to 2^26: those that are written without an exponent,
-/// and with all their digits in nine characters and a few zeros before.
+/// The biased exponents of the numbers from 2^-16 to 2^26. Those numbers are written without an exponent, with all
+/// their digits in nine characters and a few zeros before.
 const FIRST: u32 = 127 - 16;
 const COUNT: usize = 16 + 26;
 
@@ -39,7 +39,7 @@ const fn scales() -> [Scale; COUNT] {
     scales
 }
 
-/// For numbers that are multiples of 2^`exponent`.
+/// Returns the scale of numbers that are multiples of 2^`exponent`.
 const fn scale(exponent: i32) -> Scale {
     // The logarithms of 2 to the base of 10 and of 10 to the base of 2 in 20 and 16 bits.
     let unit = (exponent * 315_653) >> 20;
@@ -48,7 +48,7 @@ const fn scale(exponent: i32) -> Scale {
     Scale { unit, factor: first_bits(power), shift: shift as u32 }
 }
 
-/// The first 64 bits of 10^`power`.
+/// Returns the first 64 bits of 10^`power`.
 const fn first_bits(power: i32) -> u64 {
     let size = 10u64.pow(power.unsigned_abs());
     if power >= 0 {
@@ -57,8 +57,8 @@ const fn first_bits(power: i32) -> u64 {
     ((1 << (127 - size.leading_zeros())) / size as u128) as u64
 }
 
-/// The shortest decimal number that reads as the positive number of these bits, and of several the nearest: an integer of
-/// up to nine digits, and the power of ten it is a multiple of. `None` for numbers of another size, and for
+/// Returns the shortest decimal number that reads as the positive number of these bits, and of several the nearest. It
+/// is an integer of up to nine digits and the power of ten that scales it. Returns `None` for other sizes, and for
 /// powers of two, whose lower neighbour is nearer than the upper one.
 #[inline]
 pub(super) fn shortest(bits: u32) -> Option<(u32, i32)> {
@@ -69,11 +69,11 @@ pub(super) fn shortest(bits: u32) -> Option<(u32, i32)> {
     let product = u128::from(scale.factor + 1) * u128::from(significand << scale.shift);
     let number = (product >> 64) as u64;
     let (whole, rest) = (number >> FRACTION, number & ((1 << FRACTION) - 1));
-    // What is within half of the distance reads as this number; at the very end only if it is even.
+    // Anything within half of the distance reads as this number; at the very end only if it is even.
     let half = (scale.factor >> (65 - scale.shift)) + (1 - (significand & 1));
     let (is_below, is_above) = (half > rest, (rest + half) >> FRACTION != 0);
-    // The distance is less than 1, so that at most one integer is within. Else it needs a digit more, the nearest; of two
-    // that are equally near, which there are at a quarter, the even one.
+    // The distance is less than 1, so at most one integer is within. Otherwise it needs one more digit, the nearest
+    // one. Of two that are equally near, which happens at a quarter, it is the even one.
     let nearest = (rest * 10 + (1 << (FRACTION - 1))) >> FRACTION;
     let nearest = if rest == 1 << (FRACTION - 2) { 2 } else { nearest };
     let digit = select_unpredictable(is_below | is_above, 0, nearest);

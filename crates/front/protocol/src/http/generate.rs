@@ -1,4 +1,4 @@
-//! The generate extension: one flat JSON object in, flat JSON objects out.
+//! The generate extension: one flat JSON object as input, flat JSON objects as output.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,27 +12,27 @@ use super::{
     decode_error::{DecodeError, Result},
     encode::{push_data, push_numbers, push_parameter, push_string},
     field,
-    json::{Cursor, Kind, for_each_element, for_each_member},
+    json::{JsonCursor, Kind, for_each_element, for_each_member},
     limits::{self, Count, MAX_PARAMETERS},
     number_text::write_float,
     parameters::custom_value,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 
-/// The one key that does not name a tensor or a parameter: an object of more keys.
+/// The only key that names neither a tensor nor a parameter: an object with more keys.
 const NESTED: &str = "parameters";
 
-/// Translates the body of a generate request: a key that names an input of `model` gives its
-/// data, every other one is a parameter, reserved names of the inference request among them.
+/// Decodes the body of a generate request. A key that names an input of `model` has its data. Every other key is a
+/// parameter, even if the inference request reserves the name.
 ///
-/// Fails with the status and text Triton has for the mistake, syntax errors before all others. Of a key that
-/// comes twice the first counts.
+/// Fails with Triton's status and text for the mistake; syntax errors come before all others. Of two equal keys the
+/// first counts.
 pub fn decode_generate(
     body: &[u8],
     model: &ModelConfig,
     version: Option<i64>,
 ) -> galatea_types::Result<InferRequest> {
-    let mut cursor = Cursor::new(body);
+    let mut cursor = JsonCursor::new(body);
     let mut request = InferRequest::new(model.name().clone());
     request.model_version = version;
     request.id = checked_document(&cursor)?;
@@ -40,8 +40,8 @@ pub fn decode_generate(
     Ok(request)
 }
 
-/// Checks the syntax of the whole text, and reads the request id in it.
-fn checked_document(start: &Cursor<'_>) -> Result<String> {
+/// Checks the syntax of the whole text and returns the request id in it.
+fn checked_document(start: &JsonCursor<'_>) -> Result<String> {
     let mut cursor = start.clone();
     if cursor.kind() != Kind::Object {
         start.check()?;
@@ -49,23 +49,23 @@ fn checked_document(start: &Cursor<'_>) -> Result<String> {
     }
     let mut id = field::Member::default();
     for_each_member(&mut cursor, |key, cursor| match key {
-        b"id" => id.read(cursor, Cursor::expect_string),
+        b"id" => id.read(cursor, JsonCursor::expect_string),
         _ => cursor.skip_value(),
     })?;
     cursor.end_document()?;
-    limits::id(&id.take_field(&cursor, "id", Cursor::expect_string)?.unwrap_or_default())
+    limits::id(&id.take_field(&cursor, "id", JsonCursor::expect_string)?.unwrap_or_default())
 }
 
-/// What the keys of an object become.
+/// The mapping of an object's keys to inputs and parameters.
 struct Mapping<'r> {
     model: &'r ModelConfig,
     request: &'r mut InferRequest,
-    /// Inside `parameters`, where that name is one as any other.
+    /// Inside `parameters`, where that name has no special meaning.
     is_nested: bool,
 }
 
 impl Mapping<'_> {
-    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read(&mut self, cursor: &mut JsonCursor<'_>) -> Result<()> {
         let mut seen = HashSet::new();
         let most = self.model.inputs().len() + MAX_PARAMETERS;
         let mut count = Count::new("members", most, self.model.name());
@@ -84,7 +84,7 @@ impl Mapping<'_> {
         })
     }
 
-    fn read_nested(&mut self, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_nested(&mut self, cursor: &mut JsonCursor<'_>) -> Result<()> {
         if cursor.kind() != Kind::Object {
             return Err(DecodeError::KeywordNotObject(NESTED));
         }
@@ -93,7 +93,7 @@ impl Mapping<'_> {
             .map_err(|e| DecodeError::InKeyword { keyword: NESTED, error: Box::new(e) })
     }
 
-    fn read_input(&mut self, spec: &TensorSpec, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_input(&mut self, spec: &TensorSpec, cursor: &mut JsonCursor<'_>) -> Result<()> {
         if self.request.input(&spec.name).is_some() {
             return Err(DecodeError::DuplicateInput {
                 prefix: self.request.message_prefix().to_string(),
@@ -104,23 +104,23 @@ impl Mapping<'_> {
         Ok(())
     }
 
-    fn read_parameter(&mut self, name: &str, cursor: &mut Cursor<'_>) -> Result<()> {
+    fn read_parameter(&mut self, name: &str, cursor: &mut JsonCursor<'_>) -> Result<()> {
         let value = custom_value(name, cursor)?;
         self.request.parameters.push((name.to_owned(), value));
         Ok(())
     }
 }
 
-/// A single value, or an array, whose elements may be nested as in an inference request: only the outermost
+/// Reads a single value, or an array. Its elements may be nested as in an inference request, but only the outermost
 /// array counts for the shape.
-fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> Result<Tensor> {
+fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut JsonCursor<'_>) -> Result<Tensor> {
     let count = count_elements(cursor)?;
     let shape = || {
         shape_of(spec, is_batched, count).ok_or_else(|| DecodeError::NoShape(spec.name.to_string()))
     };
     let (data_type, elements) = (spec.data_type, Elements::Kept);
-    let expected = Expected { data_type, count, input_name: &spec.name, elements };
-    let data = |cursor: &mut Cursor<'_>| {
+    let expected = ExpectedData { data_type, count, input_name: &spec.name, elements };
+    let data = |cursor: &mut JsonCursor<'_>| {
         let start = cursor.clone();
         tensor_data::decode_any(cursor, expected)
             .map_err(|error| advice::of_generate(error, &start, expected))
@@ -135,7 +135,7 @@ fn read_tensor(spec: &TensorSpec, is_batched: bool, cursor: &mut Cursor<'_>) -> 
     Ok(Tensor::new(spec.name.clone(), spec.data_type, shape, data))
 }
 
-fn count_elements(cursor: &Cursor<'_>) -> Result<usize> {
+fn count_elements(cursor: &JsonCursor<'_>) -> Result<usize> {
     let mut cursor = cursor.clone();
     if cursor.kind() != Kind::Array {
         return Ok(1);
@@ -148,7 +148,7 @@ fn count_elements(cursor: &Cursor<'_>) -> Result<usize> {
     Ok(count)
 }
 
-/// What the fixed dimensions leave of `count` is the innermost variable one; other variable ones are 1.
+/// Returns the shape. The innermost variable dimension is `count` divided by the fixed ones; other variable dimensions are 1.
 fn shape_of(spec: &TensorSpec, is_batched: bool, count: usize) -> Option<Shape> {
     let mut shape = if is_batched { spec.dims.with_leading(-1) } else { spec.dims.clone() };
     let mut left = i64::try_from(count).ok()?;
@@ -171,11 +171,11 @@ enum Member<'r> {
     Output(&'r Tensor),
 }
 
-/// Writes a response as one flat object with its keys sorted. Where names collide the response's own
-/// come first, then parameters, then outputs.
+/// Writes a response as one flat object with its keys sorted. Of equal names the response's own come first, then
+/// parameters, then outputs.
 ///
-/// FP32 is written as the double it becomes, which is the value Triton's text has; otherwise as
-/// [`encode`](super::encode) writes it. FP16 and BF16 outputs have no JSON form and fail.
+/// FP32 is written as the double with its value, as in Triton's text; other types as [`encode`](super::encode) writes
+/// them. FP16 and BF16 outputs have no JSON form and fail.
 pub fn encode_generate(response: &InferResponse) -> galatea_types::Result<Vec<u8>> {
     let mut members = BTreeMap::new();
     if !response.id.is_empty() {
@@ -226,7 +226,7 @@ fn push_output(json: &mut Vec<u8>, tensor: &Tensor) -> galatea_types::Result<()>
     Ok(())
 }
 
-/// By the data, not the shape: what is written is JSON even if a backend got one of them wrong.
+/// Uses the data, not the shape: the result is JSON even if a backend got one of them wrong.
 fn has_one_element(tensor: &Tensor) -> galatea_types::Result<bool> {
     Ok(match tensor.data_type.byte_size() {
         Some(size) => tensor.data.len() / size == 1,
@@ -234,7 +234,7 @@ fn has_one_element(tensor: &Tensor) -> galatea_types::Result<bool> {
     })
 }
 
-/// A JSON document as a server-sent event.
+/// Returns a JSON document as a server-sent event.
 pub fn server_sent_event(json: &[u8]) -> Vec<u8> {
     [b"data: ", json, b"\n\n"].concat()
 }

@@ -10,14 +10,14 @@ use super::{
     advice,
     decode_error::{DecodeError, Result},
     field::Member,
-    json::{Cursor, for_each_element, for_each_member},
+    json::{JsonCursor, for_each_element, for_each_member},
     json_error::JsonError,
     limits::{self, MAX_RANK},
     region::RegionParameters,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 
-/// Where the data of inputs comes from when it is not in the JSON.
+/// The sources of inputs that are not in the JSON.
 pub(super) struct Sources<'a> {
     pub tail: BinaryTail<'a>,
     pub regions: &'a dyn Regions,
@@ -25,7 +25,7 @@ pub(super) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Refuses a body that goes on behind the last tensor.
+    /// Refuses a body that continues after the last tensor.
     pub fn check_used_up(&self) -> Result<()> {
         if self.tail.is_used_up() {
             return Ok(());
@@ -34,15 +34,15 @@ impl Sources<'_> {
     }
 }
 
-/// The binary tensors behind the JSON header, handed out in input order.
+/// The binary tensors after the JSON header, in input order.
 pub(super) struct BinaryTail<'a> {
     pub body: &'a Bytes,
-    /// Where the next tensor starts.
+    /// The position of the next tensor.
     pub next: usize,
 }
 
 impl BinaryTail<'_> {
-    /// The next `size` bytes, or how many are missing.
+    /// Returns the next `size` bytes, or the number of missing ones.
     fn take(&mut self, size: u64) -> Result<Buffer, u64> {
         let available = self.body.len().saturating_sub(self.next);
         let missing = size.saturating_sub(available as u64);
@@ -59,12 +59,12 @@ impl BinaryTail<'_> {
 }
 
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct KeptInputs<'a> {
     model: &'a ModelConfig,
     before: &'a [Tensor],
 }
 
-impl Wanted<'_> {
+impl KeptInputs<'_> {
     fn elements_of(self, name: &str) -> Elements {
         let is_first = || self.before.iter().all(|tensor| &*tensor.name != name);
         match self.model.input(name) {
@@ -75,51 +75,51 @@ impl Wanted<'_> {
 }
 
 #[derive(Default)]
-struct Members<'a> {
+struct InputMembers<'a> {
     name: Member<Cow<'a, [u8]>>,
-    /// `None` for a name that is no data type.
+    /// `None` for a name that is not a data type.
     data_type: Member<Option<DataType>>,
     shape: Member<Shape>,
     parameters: Member<SourceParameters<'a>>,
     data: Member<Buffer>,
 }
 
-/// Where the data of an input comes from, besides `data`.
+/// The parameters of an input that name the source of its data, if it is not in `data`.
 #[derive(Default)]
 struct SourceParameters<'a> {
     binary_data_size: Member<u64>,
     region: RegionParameters<'a>,
 }
 
-/// What an input is, without its data.
-struct Described<'a> {
+/// The description of an input without its data.
+struct InputDescription<'a> {
     name: &'a [u8],
     data_type: Option<DataType>,
     shape: &'a Shape,
 }
 
-/// Reads the input object the cursor stands on and steps over it. `before` are the inputs that stand before it.
+/// Reads the input object at the cursor and moves past it. `before` are the inputs before it.
 ///
-/// Its data is kept only where the model has such an input and the request has it once. Else it is checked as any
-/// other, for the texts of its errors, and forgotten: the request is refused by the name then.
+/// Its data is kept only if the model has such an input and this is the first with its name. Other data is checked all
+/// the same, for the texts of its errors, and dropped. The request is then refused for the name.
 pub(super) fn decode(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     sources: &mut Sources<'_>,
     before: &[Tensor],
 ) -> Result<Tensor> {
-    let wanted = Wanted { model: sources.model, before };
-    let mut members = Members::default();
+    let wanted = KeptInputs { model: sources.model, before };
+    let mut members = InputMembers::default();
     let start = cursor.position();
     for_each_member(cursor, |key, cursor| match key {
-        b"name" => members.name.read(cursor, Cursor::expect_string),
+        b"name" => members.name.read(cursor, JsonCursor::expect_string),
         b"datatype" => members.data_type.read(cursor, read_data_type),
         b"shape" => members.shape.read(cursor, |cursor| read_shape(cursor, b"")),
         b"parameters" => members.parameters.read(cursor, read_source_parameters),
         b"data" => {
-            // Clients write name, type and shape first: one pass then does it. Else it is read later.
-            let described = Described::of(&members.name, &members.data_type, &members.shape);
+            // Clients write name, type and shape first, so one pass is enough. In another order the data is read later.
+            let described = InputDescription::of(&members.name, &members.data_type, &members.shape);
             members.data.read(cursor, |cursor| {
-                described.and_then(|it| it.read_data(cursor, wanted).ok()).ok_or(NotYet)
+                described.and_then(|it| it.read_data(cursor, wanted).ok()).ok_or(DataBeforeShape)
             })
         }
         _ => cursor.skip_value(),
@@ -129,23 +129,24 @@ pub(super) fn decode(
         .map_err(|error| advice::of_input(error, &cursor.at(start), before.len(), sources.model))
 }
 
-/// The data of an input whose name, type or shape has not come.
-struct NotYet;
+/// The error for data before the name, type or shape of its input.
+struct DataBeforeShape;
 
-impl<'a> Members<'a> {
+impl<'a> InputMembers<'a> {
     fn into_tensor(
         self,
-        cursor: &Cursor<'a>,
-        wanted: Wanted<'_>,
+        cursor: &JsonCursor<'a>,
+        wanted: KeptInputs<'_>,
         sources: &mut Sources<'_>,
     ) -> Result<Tensor> {
         let parameters = self.parameters.take(cursor, read_source_parameters)?.unwrap_or_default();
         check_one_source(self.data.is_there(), &parameters)?;
         let SourceParameters { binary_data_size, region } = parameters;
-        let name = self.name.require(cursor, "name", Cursor::expect_string)?;
+        let name = self.name.require(cursor, "name", JsonCursor::expect_string)?;
         let data_type = self.data_type.require(cursor, "datatype", read_data_type)?;
         let shape = self.shape.require(cursor, "shape", |cursor| read_shape(cursor, &name))?;
-        let size = binary_data_size.take_field(cursor, "binary_data_size", Cursor::expect_u64)?;
+        let size =
+            binary_data_size.take_field(cursor, "binary_data_size", JsonCursor::expect_u64)?;
         let data = if let Some(size) = size {
             sources.tail.take(size).map_err(|missing| {
                 let (input, model) = (text(&name), sources.model.name().to_string());
@@ -154,7 +155,7 @@ impl<'a> Members<'a> {
         } else if let Some(span) = region.span(cursor, sources.regions)? {
             span.read()?
         } else {
-            let described = Described { name: &name, data_type, shape: &shape };
+            let described = InputDescription { name: &name, data_type, shape: &shape };
             let data = self.data.take(cursor, |cursor| described.read_data(cursor, wanted))?;
             data.unwrap_or_default()
         };
@@ -163,8 +164,8 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> Described<'a> {
-    /// `None` where one of them has not come, or cannot be read.
+impl<'a> InputDescription<'a> {
+    /// Returns `None` if one of them is missing so far, or cannot be read.
     fn of(
         name: &'a Member<Cow<'_, [u8]>>,
         data_type: &Member<Option<DataType>>,
@@ -173,7 +174,7 @@ impl<'a> Described<'a> {
         Some(Self { name: name.value()?, data_type: *data_type.value()?, shape: shape.value()? })
     }
 
-    fn read_data(&self, cursor: &mut Cursor<'_>, wanted: Wanted<'_>) -> Result<Buffer> {
+    fn read_data(&self, cursor: &mut JsonCursor<'_>, wanted: KeptInputs<'_>) -> Result<Buffer> {
         let name = limits::name(self.name);
         let Some(data_type) = self.data_type else {
             return Err(DecodeError::InvalidDataType(name.into_owned()));
@@ -183,7 +184,7 @@ impl<'a> Described<'a> {
             return Err(DecodeError::TooManyElements { input, shape });
         };
         if count == 0 {
-            // Triton does not look at the data of an empty tensor.
+            // Triton ignores the data of an empty tensor.
             cursor.skip_value()?;
             return Ok(Buffer::default());
         }
@@ -192,7 +193,7 @@ impl<'a> Described<'a> {
             return Err(DecodeError::TooManyBytes { input, shape, data_type });
         }
         let elements = wanted.elements_of(&name);
-        tensor_data::decode(cursor, Expected { data_type, count, input_name: &name, elements })
+        tensor_data::decode(cursor, ExpectedData { data_type, count, input_name: &name, elements })
     }
 }
 
@@ -200,13 +201,13 @@ fn text(name: &[u8]) -> String {
     limits::name(name).into_owned()
 }
 
-/// `None` for a name that is no data type.
-fn read_data_type(cursor: &mut Cursor<'_>) -> Result<Option<DataType>, JsonError> {
+/// Returns `None` for a name that is not a data type.
+fn read_data_type(cursor: &mut JsonCursor<'_>) -> Result<Option<DataType>, JsonError> {
     let name = cursor.expect_string()?;
     Ok(std::str::from_utf8(&name).ok().and_then(DataType::from_protocol_name))
 }
 
-fn read_shape(cursor: &mut Cursor<'_>, name: &[u8]) -> Result<Shape> {
+fn read_shape(cursor: &mut JsonCursor<'_>, name: &[u8]) -> Result<Shape> {
     let mut shape = Shape::scalar();
     for_each_element(cursor, |cursor| -> Result<()> {
         let dim = cursor.expect_u64()?;
@@ -220,16 +221,18 @@ fn read_shape(cursor: &mut Cursor<'_>, name: &[u8]) -> Result<Shape> {
     Ok(shape)
 }
 
-fn read_source_parameters<'a>(cursor: &mut Cursor<'a>) -> Result<SourceParameters<'a>, JsonError> {
+fn read_source_parameters<'a>(
+    cursor: &mut JsonCursor<'a>,
+) -> Result<SourceParameters<'a>, JsonError> {
     let mut sources = SourceParameters::default();
     for_each_member(cursor, |key, cursor| match key {
-        b"binary_data_size" => sources.binary_data_size.read(cursor, Cursor::expect_u64),
+        b"binary_data_size" => sources.binary_data_size.read(cursor, JsonCursor::expect_u64),
         key => sources.region.read(key, cursor),
     })?;
     Ok(sources)
 }
 
-/// The data must come from exactly one place.
+/// Checks that the data has exactly one source.
 fn check_one_source(has_data: bool, parameters: &SourceParameters<'_>) -> Result<()> {
     let fields = [
         ("data", has_data),

@@ -1,25 +1,25 @@
 //! A cursor over JSON text, for typed decoding without a tree of values.
 //!
-//! Why not a general JSON crate: Triton's dialect has `NaN` and `Infinity`, strings are bytes that need not
-//! be UTF-8, clients match on the texts and offsets of syntax errors, and tensor data must go number by
-//! number into its buffer whatever the order of the keys.
+//! Reasons against a general JSON crate: Triton's dialect has `NaN` and `Infinity`; strings are bytes that need not be
+//! UTF-8. Clients match on the texts and offsets of syntax errors. Tensor data must go number by number into its
+//! buffer, whatever the order of the keys.
 
 use std::borrow::Cow;
 
 use super::{
-    json_error::{Expected, JsonError, MAX_DEPTH, SyntaxFault},
+    json_error::{ExpectedKind, JsonError, MAX_DEPTH, SyntaxFault},
     plain_text::plain_length,
 };
 
 pub(crate) type Result<T, E = JsonError> = std::result::Result<T, E>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     text: &'a [u8],
     pos: usize,
 }
 
-/// What a value is, by its first byte. `Other` is no value at all.
+/// The kind of a value, by its first byte. `Other` is not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     Unsigned(u64),
-    /// Below zero.
+    /// A number below zero.
     Negative(i64),
     Real(f64),
 }
@@ -61,17 +61,17 @@ impl Number {
     }
 }
 
-/// Of UTF-8: editors and clients on Windows write it.
+/// The mark of UTF-8, which editors and clients on Windows write.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-impl<'a> Cursor<'a> {
-    /// Stands at the beginning, behind a byte order mark.
+impl<'a> JsonCursor<'a> {
+    /// Returns a cursor at the beginning, after a byte order mark.
     pub fn new(text: &'a [u8]) -> Self {
         let pos = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         Self { text, pos }
     }
 
-    /// A cursor on the same text that stands at `pos`, an earlier [`Self::position`].
+    /// Returns a cursor on the same text at `pos`, an earlier [`Self::position`].
     pub fn at(&self, pos: usize) -> Self {
         Self { text: self.text, pos }
     }
@@ -84,12 +84,12 @@ impl<'a> Cursor<'a> {
         self.text.len().saturating_sub(self.pos)
     }
 
-    /// The syntax error of `text` as one document, if it has one.
+    /// Checks the syntax of `text` as one document.
     pub fn check_document(text: &[u8]) -> Result<()> {
-        Cursor::new(text).check()
+        JsonCursor::new(text).check()
     }
 
-    /// The syntax error of what is left of the text as one document, if it has one.
+    /// Checks the syntax of the rest of the text as one document.
     pub fn check(&self) -> Result<()> {
         let mut cursor = self.clone();
         cursor.skip_whitespace();
@@ -100,8 +100,8 @@ impl<'a> Cursor<'a> {
         cursor.end_document()
     }
 
-    /// Only white space may follow. A zero byte ends the text for Triton's parser, and a binary tensor that
-    /// begins with one then gets the message about its header instead of one about JSON.
+    /// Checks that only white space follows. A zero byte ends the text for Triton's parser. A binary tensor that begins
+    /// with one then causes the error about its header instead of one about JSON.
     pub fn end_document(&mut self) -> Result<()> {
         self.skip_whitespace();
         match self.peek() {
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What comes next; moves to its first byte.
+    /// Returns the kind of the next value and moves to its first byte.
     #[inline]
     pub fn kind(&mut self) -> Kind {
         self.skip_whitespace();
@@ -125,7 +125,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over one value, checking it.
+    /// Checks one value and moves past it.
     pub fn skip_value(&mut self) -> Result<()> {
         self.skip_nested(0)
     }
@@ -155,12 +155,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Steps over the `{` or `[` that [`Self::kind`] has seen.
+    /// Moves past the `{` or `[` that [`Self::kind`] has found.
     pub fn open(&mut self) {
         self.pos += 1;
     }
 
-    /// The key of the next member, with the cursor on its value; `None` past the end of the object.
+    /// Returns the key of the next member and moves to its value; `None` after the last member.
     #[inline]
     pub fn next_member(&mut self, is_first: &mut bool) -> Result<Option<Cow<'a, [u8]>>> {
         if !self.next(b'}', SyntaxFault::MissingCommaInObject, is_first)? {
@@ -179,13 +179,13 @@ impl<'a> Cursor<'a> {
         Ok(Some(key))
     }
 
-    /// Moves to the next element; `false` past the end of the array.
+    /// Moves to the next element; `false` after the last one.
     #[inline]
     pub fn next_element(&mut self, is_first: &mut bool) -> Result<bool> {
         self.next(b']', SyntaxFault::MissingCommaInArray, is_first)
     }
 
-    /// Steps over the comma before what comes next; `false` past `end`.
+    /// Moves past the comma before the next item; `false` past `end`.
     #[inline]
     fn next(&mut self, end: u8, no_comma: SyntaxFault, is_first: &mut bool) -> Result<bool> {
         self.skip_whitespace();
@@ -219,7 +219,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The bytes of a string, with escapes resolved; borrowed when it has none.
+    /// Returns the bytes of a string with escapes resolved; borrowed if it has none.
     #[inline]
     pub fn string(&mut self) -> Result<Cow<'a, [u8]>> {
         let start = self.pos + 1;
@@ -237,7 +237,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The bytes of a string without escapes. `None` where there is something else: the cursor then stands on it.
+    /// Returns the bytes of a string without escapes. Returns `None` at any other byte and leaves the cursor on it.
     #[inline]
     fn plain_string(&mut self) -> Option<&'a [u8]> {
         self.pos += 1;
@@ -248,8 +248,7 @@ impl<'a> Cursor<'a> {
         self.eat(b'"').then_some(plain)
     }
 
-    /// The bytes of the string that starts at `start`, while the cursor stands on the first byte that does not stand for
-    /// itself.
+    /// Returns the bytes of the string that starts at `start`. The cursor is on the first byte of it that is not plain.
     fn escaped_string(&mut self, start: usize) -> Result<Vec<u8>> {
         let mut unescaped = self.since(start).to_vec();
         loop {
@@ -336,7 +335,7 @@ impl<'a> Cursor<'a> {
         self.text.get(self.pos..).unwrap_or_default()
     }
 
-    /// Steps over bytes that were looked at through [`Cursor::rest`].
+    /// Moves past bytes that were read through [`JsonCursor::rest`].
     pub(super) fn advance(&mut self, count: usize) {
         self.pos += count;
     }
@@ -350,7 +349,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many bytes of white space there are from `start` on.
+/// Returns the number of bytes of white space from `start` on.
 #[inline]
 pub(super) fn whitespace(text: &[u8], start: usize) -> usize {
     let rest = text.get(start..).unwrap_or_default();
@@ -361,49 +360,49 @@ pub(crate) fn check_depth(depth: usize) -> Result<()> {
     if depth <= MAX_DEPTH { Ok(()) } else { Err(JsonError::TooDeep) }
 }
 
-/// A value of a given kind, or the error for the wrong kind.
-impl<'a> Cursor<'a> {
+/// These return a value of a given kind, or the error for the wrong kind.
+impl<'a> JsonCursor<'a> {
     pub fn expect_string(&mut self) -> Result<Cow<'a, [u8]>> {
-        self.expect(Kind::String, Expected::String)?;
+        self.expect(Kind::String, ExpectedKind::String)?;
         self.string()
     }
 
     pub fn expect_bool(&mut self) -> Result<bool> {
-        self.expect(Kind::Bool, Expected::Boolean)?;
+        self.expect(Kind::Bool, ExpectedKind::Boolean)?;
         self.boolean()
     }
 
     pub fn expect_f64(&mut self) -> Result<f64> {
-        self.expect(Kind::Number, Expected::Number)?;
+        self.expect(Kind::Number, ExpectedKind::Number)?;
         Ok(self.number()?.as_f64())
     }
 
     pub fn expect_u64(&mut self) -> Result<u64> {
-        self.expect(Kind::Number, Expected::Unsigned)?;
-        self.number()?.as_u64().ok_or(JsonError::WrongKind(Expected::Unsigned))
+        self.expect(Kind::Number, ExpectedKind::Unsigned)?;
+        self.number()?.as_u64().ok_or(JsonError::WrongKind(ExpectedKind::Unsigned))
     }
 
     pub fn expect_i64(&mut self) -> Result<i64> {
-        self.expect(Kind::Number, Expected::Signed)?;
-        self.number()?.as_i64().ok_or(JsonError::WrongKind(Expected::Signed))
+        self.expect(Kind::Number, ExpectedKind::Signed)?;
+        self.number()?.as_i64().ok_or(JsonError::WrongKind(ExpectedKind::Signed))
     }
 
     /// Leaves the cursor on the `[`.
     pub fn expect_array(&mut self) -> Result<()> {
-        self.expect(Kind::Array, Expected::Array)
+        self.expect(Kind::Array, ExpectedKind::Array)
     }
 
     #[inline]
-    fn expect(&mut self, kind: Kind, expected: Expected) -> Result<()> {
+    fn expect(&mut self, kind: Kind, expected: ExpectedKind) -> Result<()> {
         if self.kind() == kind { Ok(()) } else { Err(JsonError::WrongKind(expected)) }
     }
 }
 
-/// Calls `member` with each key of the object the cursor stands on; it must step over the value. An error
-/// of a value that is no object is the caller's to make: here it has no members and is stepped over.
+/// Calls `member` with each key of the object at the cursor; it must move past the value. A value that is not an object
+/// counts as one without members and is skipped; the caller reports the error.
 pub(crate) fn for_each_member<'a, E: From<JsonError>>(
-    cursor: &mut Cursor<'a>,
-    mut member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<(), E>,
+    cursor: &mut JsonCursor<'a>,
+    mut member: impl FnMut(&[u8], &mut JsonCursor<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     if cursor.kind() != Kind::Object {
         return Ok(cursor.skip_value()?);
@@ -416,10 +415,10 @@ pub(crate) fn for_each_member<'a, E: From<JsonError>>(
     Ok(())
 }
 
-/// Calls `element` on each element of the array the cursor stands on; it must step over the element.
+/// Calls `element` for each element of the array at the cursor; it must move past the element.
 pub(crate) fn for_each_element<'a, E: From<JsonError>>(
-    cursor: &mut Cursor<'a>,
-    mut element: impl FnMut(&mut Cursor<'a>) -> Result<(), E>,
+    cursor: &mut JsonCursor<'a>,
+    mut element: impl FnMut(&mut JsonCursor<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     cursor.expect_array()?;
     cursor.open();

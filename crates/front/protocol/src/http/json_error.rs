@@ -1,11 +1,11 @@
-//! The errors of the JSON reader. Their texts are those of Triton's parser, which clients match on.
+//! The errors of the JSON reader. Clients match on their texts, which are those of Triton's parser.
 
 use std::fmt;
 
 use galatea_types::Error;
 use thiserror::Error;
 
-/// Deepest nesting of arrays and objects.
+/// The deepest nesting of arrays and objects.
 pub(super) const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -13,16 +13,16 @@ pub(crate) enum JsonError {
     #[error("failed to parse the request JSON buffer: {fault} at {offset}")]
     Syntax {
         fault: SyntaxFault,
-        /// In bytes from the beginning of the text.
+        /// The offset in bytes from the beginning of the text.
         offset: usize,
     },
     #[error("JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})")]
     TooDeep,
     #[error("attempt to access JSON {0}")]
-    WrongKind(Expected),
+    WrongKind(ExpectedKind),
 }
 
-/// Where a text departs from the syntax.
+/// A fault in the syntax of a text.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SyntaxFault {
     #[error("The document is empty.")]
@@ -61,9 +61,9 @@ impl SyntaxFault {
     }
 }
 
-/// The kind of value that was asked for and is not there.
+/// The kind of value that was expected but not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedKind {
     String,
     Boolean,
     Number,
@@ -72,7 +72,7 @@ pub(crate) enum Expected {
     Array,
 }
 
-impl fmt::Display for Expected {
+impl fmt::Display for ExpectedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::String => "non-string as string",

@@ -1,5 +1,5 @@
-//! The JSON of the last request of a connection, and what it said: most clients send the same again and again, with other
-//! tensors behind it.
+//! Caches the JSON of the last request of a connection with its meaning. Most clients send the same JSON again and
+//! again, followed by other tensors.
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
@@ -8,34 +8,34 @@ use galatea_types::{Buffer, InferRequest, Regions, Result, Tensor};
 use super::decode;
 use crate::answer_form::{AnswerForm, AnswerPlan};
 
-/// Longest JSON that is kept, and most inputs and outputs: what a connection has for it stays within a few kilobytes.
+/// The longest JSON that is kept. With the most inputs and outputs below, this stays within a few kilobytes per connection.
 const MAX_JSON: usize = 1 << 10;
 const MAX_TENSORS: usize = 16;
 
-/// Decodes the requests of one connection, and what is in the text of the last one only once.
+/// Decodes the requests of one connection, and reads a repeated JSON text only once.
 ///
-/// Kept is what stands in the text alone: all data lies behind it. A request with an id, which clients seldom use
-/// twice, is not kept, nor is one whose text is not as long as that of the one before.
+/// It keeps only what is in the text, because all data follows it. It does not keep a request with an id, which clients
+/// seldom use twice, nor a text whose length differs from the one before.
 #[derive(Debug, Default)]
 pub struct LastHeader {
     length: usize,
-    kept: Option<Kept>,
+    kept: Option<KeptHeader>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptHeader {
     json: Box<[u8]>,
-    /// How many inputs and outputs the model has; its name is that of the request.
+    /// The numbers of the model's inputs and outputs. Its name is in the request.
     known: (usize, usize),
-    /// With inputs without data.
+    /// The request, with inputs without data.
     request: InferRequest,
-    /// Bytes of each input.
+    /// The bytes of each input.
     sizes: Vec<usize>,
     plan: AnswerPlan,
 }
 
 impl LastHeader {
-    /// As [`decode`].
+    /// Like [`decode`].
     pub fn decode(
         &mut self,
         body: &Bytes,
@@ -50,7 +50,7 @@ impl LastHeader {
         }
         let (request, plan) = decode(body, header_length, model, version, regions)?;
         if std::mem::replace(&mut self.length, header_length) == header_length
-            && let Some(kept) = Kept::new(body, header_length, model, &request, &plan)
+            && let Some(kept) = KeptHeader::new(body, header_length, model, &request, &plan)
         {
             self.kept = Some(kept);
         }
@@ -63,8 +63,8 @@ impl LastHeader {
     }
 }
 
-impl Kept {
-    /// `None` where the text alone does not say what the request is, or says too much.
+impl KeptHeader {
+    /// Returns `None` if the text alone does not define the request, or has parts that are not kept.
     fn new(
         body: &Bytes,
         header_length: usize,
@@ -89,7 +89,7 @@ impl Kept {
         Some(Self { json: json.into(), known: known(model), request, sizes, plan: plan.clone() })
     }
 
-    /// A text means the same for a model of this name that has as many tensors, batches or does not.
+    /// Returns `true` if the text means the same for this model: same name, version, batching and number of tensors.
     fn is_for(&self, model: &ModelConfig, version: Option<i64>) -> bool {
         self.request.model_version == version
             && self.request.model_name == *model.name()
@@ -97,7 +97,7 @@ impl Kept {
             && self.known == known(model)
     }
 
-    /// The request with this body, if it has the same text and as many bytes behind it.
+    /// Returns the request with this body, if it has the same text and as many bytes after it.
     fn repeated(&self, body: &Bytes, header_length: usize) -> Option<(InferRequest, AnswerPlan)> {
         let (json, tail) = body.split_at_checked(header_length)?;
         if *json != *self.json || tail.len() != self.sizes.iter().sum::<usize>() {
@@ -117,8 +117,7 @@ fn known(model: &ModelConfig) -> (usize, usize) {
     (model.inputs().len(), model.outputs().len())
 }
 
-/// How many bytes each input has, where all lie one behind the other in `tail`, which is where the data from behind the
-/// text lies and no other does.
+/// Returns the bytes of each input, if all are contiguous in `tail`. Only data from after the text is there.
 fn sizes_in(tail: &[u8], inputs: &[Tensor]) -> Option<Vec<usize>> {
     let mut rest = tail;
     let mut sizes = Vec::with_capacity(inputs.len());

@@ -1,33 +1,33 @@
-//! How much of a list or a name in a request is taken. Each element of a list takes more memory than text, so a text
-//! of elements that no model has a use for is refused before it is built.
+//! Limits on lists and names in a request. Each element of a list takes more memory than its text. A text with more
+//! elements than any model can use is therefore refused before they are built.
 
 use std::{borrow::Cow, collections::HashSet};
 
 use super::decode_error::{DecodeError, Result};
 
-/// Inputs and outputs of a request beyond those that its model has: enough for the texts that tell a client which it
-/// got wrong.
+/// The inputs and outputs of a request beyond those of its model: enough for the texts that tell a client which is
+/// wrong.
 const SLACK: usize = 64;
 
-/// Parameters of a request that the protocol gives no meaning.
+/// The most parameters of a request without a meaning in the protocol.
 pub(super) const MAX_PARAMETERS: usize = 1024;
 
-/// Files that a load request brings.
+/// The most files in a load request.
 pub(super) const MAX_FILES: usize = 4096;
 
-/// Dimensions of a tensor.
+/// The most dimensions of a tensor.
 pub(super) const MAX_RANK: usize = 1024;
 
-/// Bytes of a request id, which stands in every message about the request.
+/// The longest request id in bytes, because every message about the request contains it.
 const MAX_ID: usize = 64 << 10;
 
-/// Bytes of a name; a longer one names nothing.
+/// The longest name in bytes; a longer one names nothing.
 const MAX_NAME: usize = 4096;
 
-/// So many names are compared with each other in less time than a set of them takes.
+/// This many names are compared with each other faster than with a set.
 const FEW: usize = 16;
 
-/// Counts the elements of a list as they come, and refuses one too many.
+/// Counts the elements of a list as they arrive, and refuses one too many.
 pub(super) struct Count<'m> {
     what: &'static str,
     model: &'m str,
@@ -36,12 +36,12 @@ pub(super) struct Count<'m> {
 }
 
 impl<'m> Count<'m> {
-    /// For a list of `what` (tensors) of a request to `model`, which has `known` of them.
+    /// Counts a list of `what` (tensors) in a request to `model`, which has `known` of them.
     pub fn of_tensors(what: &'static str, known: usize, model: &'m str) -> Self {
         Self::new(what, known + SLACK, model)
     }
 
-    /// For a list of at most `most` elements.
+    /// Counts a list of at most `most` elements.
     pub fn new(what: &'static str, most: usize, model: &'m str) -> Self {
         Self { what, model, most, left: most }
     }
@@ -54,7 +54,7 @@ impl<'m> Count<'m> {
     }
 }
 
-/// The first element whose name one before it has.
+/// Returns the first element that has the name of an earlier one.
 pub(super) fn first_repeated<T>(elements: &[T], name: impl Fn(&T) -> &str) -> Option<&T> {
     if elements.len() <= FEW {
         let is_repeated = |(index, element): &(usize, &T)| {
@@ -66,7 +66,7 @@ pub(super) fn first_repeated<T>(elements: &[T], name: impl Fn(&T) -> &str) -> Op
     elements.iter().find(|element| !seen.insert(name(element)))
 }
 
-/// A request id as text.
+/// Returns a request id as text.
 pub(super) fn id(bytes: &[u8]) -> Result<String> {
     match bytes.len() <= MAX_ID {
         true => Ok(String::from_utf8_lossy(bytes).into_owned()),
@@ -74,7 +74,7 @@ pub(super) fn id(bytes: &[u8]) -> Result<String> {
     }
 }
 
-/// A name as text. Of one that is too long for a name only the beginning is left, which names nothing.
+/// Returns a name as text. A name that is too long is truncated, and then names nothing.
 pub(super) fn name(bytes: &[u8]) -> Cow<'_, str> {
     match bytes.get(..MAX_NAME) {
         Some(beginning) if bytes.len() > MAX_NAME => {

@@ -1,5 +1,5 @@
-//! Responses as newline-delimited JSON: one inference response per line. Beyond Triton, which has no way
-//! to send more than one response over plain HTTP inference.
+//! Responses as newline-delimited JSON: one inference response per line. This goes beyond Triton, which cannot send
+//! more than one response over plain HTTP inference.
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
@@ -8,13 +8,13 @@ use galatea_types::{Error, InferRequest, InferResponse, ParameterValue, Regions,
 use super::{decode::Decoder, decode_error::DecodeError, documents::error_body, encode::encode};
 use crate::answer_form::AnswerPlan;
 
-/// Whether nothing follows; named as it is over gRPC.
+/// The parameter that says if no response follows, named as over gRPC.
 const FINAL_RESPONSE: &str = "triton_final_response";
 
-/// [`decode`](super::decode) for an answer in lines. Binary tensors cannot stand between them, so a request
-/// for binary outputs fails; a raw binary request is answered in JSON.
+/// Like [`decode`](super::decode), for an answer in lines. Binary tensors cannot be among them, so a request for binary
+/// outputs fails; a raw binary request is answered in JSON.
 ///
-/// The parameter `triton_enable_empty_final_response` is understood here.
+/// Here the parameter `triton_enable_empty_final_response` has its meaning.
 pub fn decode_for_lines(
     body: &Bytes,
     header_length: usize,
@@ -30,7 +30,7 @@ pub fn decode_for_lines(
     Ok((request, plan))
 }
 
-/// A response as a line, with the parameter `triton_final_response` after its own.
+/// Returns a response as a line, with the parameter `triton_final_response` after its own.
 pub fn response_line<'a>(
     mut response: InferResponse,
     is_final: bool,
@@ -43,7 +43,7 @@ pub fn response_line<'a>(
     Ok(line)
 }
 
-/// An error as a line.
+/// Returns an error as a line.
 pub fn error_line(error: &Error) -> Vec<u8> {
     let mut line = error_body(error.message());
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! Bodies of requests about the log settings, and the answer.
+//! The bodies of log settings requests and of their answers.
 
 use galatea_telemetry::logger::{LogChange, LogFormat, LogSettings};
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde::Serialize;
 use super::{
     decode_error::{DecodeError, Result},
     documents::to_json,
-    json::{Cursor, Kind},
+    json::{JsonCursor, Kind},
     repository::{for_each_member_of, refuse_non_object},
 };
 
-/// The settings a body may name, in the order in which they are looked at, whatever their order in the body.
+/// The settings that a body may name, in the order in which they are checked, whatever their order in the body.
 const NAMES: [&str; 6] =
     ["log_file", "log_info", "log_warning", "log_error", "log_verbose_level", "log_format"];
 
-/// The most verbose level there is: a greater number is this one.
+/// The most verbose level. A greater number means this one.
 const MAX_LEVEL: u64 = i32::MAX as u64;
 
-/// Reads what a request wants changed. As in Triton, what was read before the first mistake is in `change` and is to be
-/// made even if this fails; what is `null` or has another name counts for nothing.
+/// Reads the requested changes. As in Triton, `change` has those before the first mistake, which must be made even if
+/// this fails. Values that are `null` and other names are ignored.
 pub fn decode_log_change(body: &[u8], change: &mut LogChange) -> galatea_types::Result<()> {
     Ok(decode(body, change)?)
 }
@@ -26,7 +26,7 @@ pub fn decode_log_change(body: &[u8], change: &mut LogChange) -> galatea_types::
 fn decode(body: &[u8], change: &mut LogChange) -> Result<()> {
     refuse_non_object(body)?;
     if body.is_empty() {
-        Cursor::check_document(body)?;
+        JsonCursor::check_document(body)?;
     }
     let mut values: [Option<usize>; NAMES.len()] = Default::default();
     for_each_member_of(body, |key, cursor| {
@@ -37,14 +37,14 @@ fn decode(body: &[u8], change: &mut LogChange) -> Result<()> {
         Ok(cursor.skip_value()?)
     })?;
     let given = |at: Option<usize>| {
-        let mut cursor = Cursor::new(body).at(at?);
+        let mut cursor = JsonCursor::new(body).at(at?);
         (cursor.kind() != Kind::Null).then_some(cursor)
     };
     let [file, info, warning, error, verbose_level, format] = values.map(given);
     if file.is_some() {
         return Err(DecodeError::LogFile);
     }
-    let boolean = |value: Option<Cursor<'_>>| value.map(|mut v| v.expect_bool()).transpose();
+    let boolean = |value: Option<JsonCursor<'_>>| value.map(|mut v| v.expect_bool()).transpose();
     change.has_info = boolean(info)?;
     change.has_warning = boolean(warning)?;
     change.has_error = boolean(error)?;
@@ -53,16 +53,16 @@ fn decode(body: &[u8], change: &mut LogChange) -> Result<()> {
     Ok(())
 }
 
-fn level(mut value: Cursor<'_>) -> Result<u32> {
+fn level(mut value: JsonCursor<'_>) -> Result<u32> {
     Ok(value.expect_u64()?.min(MAX_LEVEL) as u32)
 }
 
-fn format_named(mut value: Cursor<'_>) -> Result<LogFormat> {
+fn format_named(mut value: JsonCursor<'_>) -> Result<LogFormat> {
     let name = String::from_utf8_lossy(&value.expect_string()?).into_owned();
     LogFormat::named(&name).ok_or(DecodeError::LogFormat(name))
 }
 
-/// The settings in force.
+/// Returns the current settings.
 pub fn log_settings(settings: &LogSettings) -> Vec<u8> {
     #[derive(Serialize)]
     struct Document<'a> {

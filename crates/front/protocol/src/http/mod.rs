@@ -1,11 +1,10 @@
-//! KServe v2 JSON and the binary tensor extension to and from the vocabulary.
+//! Converts between KServe v2 JSON with the binary tensor extension and the types of requests and responses.
 //!
-//! [`decode`] turns the body of an inference request into an [`InferRequest`](galatea_types::InferRequest)
-//! and an [`AnswerPlan`](crate::AnswerPlan); [`encode`] turns the answer into what the plan asks for. Tensor bytes of the
-//! binary forms are never copied here; JSON numbers go straight into and out of tensor buffers.
-//! [`LastHeader`] does it for a connection, whose client may send the same text again and again.
-//! [`decode_generate`] and [`encode_generate`] do the same for the generate extension, and
-//! [`decode_for_lines`] and [`response_line`] for answers of many responses.
+//! [`decode`] turns the body of an inference request into an [`InferRequest`](galatea_types::InferRequest) and an
+//! [`AnswerPlan`](crate::AnswerPlan). [`encode`] turns the response into the form of the plan. Tensor bytes of the
+//! binary forms are never copied here; JSON numbers go straight into and out of tensor buffers. [`LastHeader`] decodes
+//! for a connection, whose client may repeat the same text. [`decode_generate`] and [`encode_generate`] do the same for
+//! the generate extension, and [`decode_for_lines`] and [`response_line`] for answers with many responses.
 
 mod advice;
 mod decode;

@@ -1,7 +1,7 @@
-//! Numbers of the JSON dialect: integers kept exact, everything else as the nearest double.
+//! Numbers of the JSON dialect: integers are exact, all others are the nearest double.
 
 use super::{
-    json::{Cursor, Number, Result},
+    json::{JsonCursor, Number, Result},
     json_error::SyntaxFault,
 };
 
@@ -10,12 +10,12 @@ const EXACT_POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
-/// Integers up to here are exact as doubles.
+/// The largest integer up to which all are exact as doubles.
 const MAX_EXACT: u64 = 1 << 53;
-/// Any number of so many decimal digits fits a `u64`.
+/// The number of decimal digits that always fit a `u64`.
 const MAX_DIGITS: usize = 19;
 
-/// By how much a number grows when so many digits are appended.
+/// The factor by which a number grows when this many digits are appended.
 pub(super) const POWERS: [u64; MAX_DIGITS + 1] = powers();
 
 const fn powers() -> [u64; MAX_DIGITS + 1] {
@@ -30,13 +30,13 @@ const fn powers() -> [u64; MAX_DIGITS + 1] {
 
 /// The digits of a number, read as one integer.
 #[derive(Default)]
-struct Digits {
+struct NumberDigits {
     value: u64,
     count: usize,
 }
 
-impl Digits {
-    /// Appends a number of `count` digits, eight at most.
+impl NumberDigits {
+    /// Appends a number of at most eight digits, `count` in all.
     fn append(&mut self, value: u64, count: usize) {
         let power = POWERS.get(count).copied().unwrap_or_default();
         self.value = self.value.wrapping_mul(power).wrapping_add(value);
@@ -47,11 +47,11 @@ impl Digits {
     }
 }
 
-impl Cursor<'_> {
+impl JsonCursor<'_> {
     pub(crate) fn number(&mut self) -> Result<Number> {
         let start = self.position();
         let is_negative = self.eat(b'-');
-        let mut digits = Digits::default();
+        let mut digits = NumberDigits::default();
         match self.peek() {
             Some(b'0') => {
                 self.eat(b'0');
@@ -76,9 +76,9 @@ impl Cursor<'_> {
         Ok(Number::Real(value))
     }
 
-    /// Reads digits into `digits`; how many there were. Past MAX_DIGITS the value is not used, so it may wrap.
+    /// Reads digits into `digits` and returns how many there were. Past MAX_DIGITS the value is not used, so it may wrap.
     #[inline]
-    fn digits(&mut self, digits: &mut Digits) -> usize {
+    fn digits(&mut self, digits: &mut NumberDigits) -> usize {
         let rest = self.rest();
         let mut read = 0;
         while let Some(bytes) = rest.get(read..).and_then(|rest| rest.first_chunk()) {
@@ -97,14 +97,14 @@ impl Cursor<'_> {
         self.have_read(read, digits)
     }
 
-    fn have_read(&mut self, count: usize, digits: &mut Digits) -> usize {
+    fn have_read(&mut self, count: usize, digits: &mut NumberDigits) -> usize {
         digits.count += count;
         self.advance(count);
         count
     }
 
-    /// `None` when the digits do not fit 64 bits.
-    fn integer(&self, digits: &Digits, start: usize, is_negative: bool) -> Option<Number> {
+    /// Returns `None` if the digits do not fit 64 bits.
+    fn integer(&self, digits: &NumberDigits, start: usize, is_negative: bool) -> Option<Number> {
         if digits.is_exact() {
             return integer(digits, is_negative);
         }
@@ -112,8 +112,8 @@ impl Cursor<'_> {
         text.parse().ok().map(Number::Unsigned)
     }
 
-    /// The power of ten the digits after the point take away.
-    fn fraction(&mut self, digits: &mut Digits) -> Result<i64> {
+    /// Returns the power of ten, negative, for the digits after the point.
+    fn fraction(&mut self, digits: &mut NumberDigits) -> Result<i64> {
         if !self.eat(b'.') {
             return Ok(0);
         }
@@ -131,11 +131,11 @@ impl Cursor<'_> {
         if !is_negative {
             self.eat(b'+');
         }
-        let mut digits = Digits::default();
+        let mut digits = NumberDigits::default();
         if self.digits(&mut digits) == 0 {
             return Err(self.error(SyntaxFault::MissingExponent));
         }
-        // Far outside the fast path's range is enough: the slow path reads the text itself.
+        // A value far outside the range of the fast path is enough: the slow path reads the text itself.
         let exponent = if digits.is_exact() {
             i64::try_from(digits.value).unwrap_or(i64::MAX)
         } else {
@@ -150,7 +150,7 @@ impl Cursor<'_> {
         value.filter(|x| x.is_finite()).ok_or_else(|| SyntaxFault::NumberTooBig.at(start))
     }
 
-    /// `NaN`, `Inf`, `Infinity`: not JSON, but part of Triton's dialect.
+    /// Reads `NaN`, `Inf` or `Infinity`: not JSON, but part of Triton's dialect.
     fn non_finite(&mut self, is_negative: bool) -> Result<Number> {
         let value = if self.eat(b'N') {
             self.literal(b"aN")?;
@@ -166,15 +166,15 @@ impl Cursor<'_> {
     }
 }
 
-fn integer(digits: &Digits, is_negative: bool) -> Option<Number> {
+fn integer(digits: &NumberDigits, is_negative: bool) -> Option<Number> {
     match (is_negative, digits.value) {
         (true, n) if n > 0 => 0i64.checked_sub_unsigned(n).map(Number::Negative),
         (_, n) => Some(Number::Unsigned(n)),
     }
 }
 
-/// The double nearest to `digits` × 10^`scale`, where that is found without looking at the text again.
-fn real(digits: &Digits, scale: i64) -> Option<f64> {
+/// Returns the double nearest to `digits` × 10^`scale`, if it can be found without the text.
+fn real(digits: &NumberDigits, scale: i64) -> Option<f64> {
     if !digits.is_exact() {
         return None;
     }
@@ -186,20 +186,20 @@ fn real(digits: &Digits, scale: i64) -> Option<f64> {
     }
 }
 
-/// The double nearest to `value` / 10^`power`, for all values and powers that are usual.
+/// Returns the double nearest to `value` / 10^`power`, for all usual values and powers.
 #[inline]
 pub(super) fn quotient(value: u64, power: usize) -> Option<f64> {
     if value <= MAX_EXACT
         && let Some(divisor) = EXACT_POWERS.get(power)
     {
-        // Both are exact doubles, so that dividing them rounds once (Clinger's fast path).
+        // Both are exact doubles, so their division rounds only once (Clinger's fast path).
         return Some(value as i64 as f64 / divisor);
     }
     long_quotient(value, power)
 }
 
-/// [`quotient`] of integers that are no doubles: divided as integers, to more bits than a double has, so that
-/// what is behind them needs one bit that is set where it is not zero.
+/// [`quotient`] of integers that are not exact doubles. It divides as integers to more bits than a double has. For the
+/// remainder one set bit is enough, if it is not zero.
 fn long_quotient(value: u64, power: usize) -> Option<f64> {
     let divisor = *POWERS.get(power)?;
     let (up, divisor_up) = (value.leading_zeros(), divisor.leading_zeros());
@@ -212,13 +212,13 @@ fn long_quotient(value: u64, power: usize) -> Option<f64> {
     Some(bits as f64 * f64::from_bits((1023 - down) << 52))
 }
 
-/// What rounds to the same FP32 number as [`quotient`].
+/// Returns a double that rounds to the same FP32 number as [`quotient`].
 #[inline]
 pub(super) fn rough_quotient(value: u64, power: usize) -> Option<f64> {
     if let (Some(divisor), Ok(dividend)) = (EXACT_POWERS.get(power), i64::try_from(value)) {
         let rough = dividend as f64 / divisor;
-        // Rounded twice it is at most three steps beside the nearest double. That matters only at the middle between two
-        // FP32 numbers, which are 2^29 steps from each other. No quotient is so small that they are nearer.
+        // After two roundings it is at most three steps from the nearest double. That matters only near the middle
+        // between two FP32 numbers, which are 2^29 steps apart. No quotient is so small that they are nearer.
         let middle = 1u64 << 28;
         let from_middle = || (rough.to_bits() & ((1 << 29) - 1)).abs_diff(middle);
         if value <= MAX_EXACT || from_middle() > 4 {
@@ -228,8 +228,8 @@ pub(super) fn rough_quotient(value: u64, power: usize) -> Option<f64> {
     quotient(value, power)
 }
 
-/// The number that the ASCII digits at the beginning make, and how many there are. All bytes are looked at at once: the
-/// digits move to the end, behind zeros.
+/// Returns the number formed by the leading ASCII digits, and their count. It handles all bytes at once: the digits
+/// move to the end, after zeros.
 #[inline]
 pub(super) fn leading_digits(bytes: &[u8; 8]) -> (u64, usize) {
     let digits = as_digits(bytes);
@@ -238,28 +238,28 @@ pub(super) fn leading_digits(bytes: &[u8; 8]) -> (u64, usize) {
     (eight_digits(last), count)
 }
 
-/// The digit that each character stands for, the first in the lowest byte; anything above 9 for one that is none.
+/// Returns the value of each digit, the first in the lowest byte. A character that is not a digit has a value above 9.
 #[inline]
 pub(super) fn as_digits(bytes: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*bytes) ^ u64::from_ne_bytes([b'0'; 8])
 }
 
-/// The high bit of the first byte that is no digit, and maybe of some behind it. Above 9 a byte gets that bit when what
-/// is missing to it is added, or has it; what overflows from a byte comes behind the first one that is no digit.
+/// Returns the high bit of the first byte that is not a digit, and perhaps of some after it. The addition sets that bit
+/// for any byte above 9, unless it has it. An overflow only reaches bytes after the first non-digit.
 #[inline]
 pub(super) fn no_digits(digits: u64) -> u64 {
     const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
     (digits.wrapping_add(u64::from_ne_bytes([0x80 - 10; 8])) | digits) & HIGH_BITS
 }
 
-/// How many bytes come before the first one with a bit.
+/// Returns the number of bytes before the first one with a set bit.
 #[inline]
 pub(super) fn bytes_before(bits: u64) -> usize {
     bits.trailing_zeros() as usize / 8
 }
 
-/// The number that eight digits make, the first of them in the lowest byte: neighbours are joined to pairs, pairs to
-/// fours, fours to one number.
+/// Returns the number formed by eight digits, the first in the lowest byte. It joins neighbours to pairs, pairs to
+/// fours, and fours to one number.
 #[inline]
 pub(super) fn eight_digits(digits: u64) -> u64 {
     let pairs = (digits * 10 + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;

@@ -1,12 +1,12 @@
-//! Numbers as JSON has them, many at a time.
+//! Writes numbers as JSON text, many at a time.
 //!
-//! A text is written by copies of fixed lengths, the last of which may reach behind its end: a copy whose length is known
-//! only at run time takes several times as long as making the digits.
+//! A text is written by copies of fixed lengths, the last of which may reach beyond its end. A copy whose length is
+//! known only at run time takes several times as long as computing the digits.
 
 use super::float_digits::shortest;
 
-/// Where a number is written: room for the longest, and for what the last copy leaves behind it.
-pub(super) type Room = [u8; 32];
+/// The buffer of a number: room for the longest, and for the bytes that the last copy writes beyond it.
+pub(super) type NumberBuffer = [u8; 32];
 
 /// The same digit eight times.
 const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
@@ -20,9 +20,9 @@ fn put<const N: usize>(room: &mut [u8], at: usize, bytes: [u8; N]) {
     }
 }
 
-/// Writes a short text that is there already.
+/// Writes a short existing text.
 #[inline]
-fn put_text(room: &mut Room, text: &[u8]) -> usize {
+fn put_text(room: &mut NumberBuffer, text: &[u8]) -> usize {
     let length = text.len();
     if let (Some(head), Some(tail)) = (text.first_chunk::<16>(), text.last_chunk::<16>()) {
         put(room, 0, *head);
@@ -38,25 +38,25 @@ fn put_text(room: &mut Room, text: &[u8]) -> usize {
 
 /// Writes `true` or `false`. Returns the length of the text, as all of these functions do.
 #[inline]
-pub(super) fn write_bool(room: &mut Room, value: bool) -> usize {
+pub(super) fn write_bool(room: &mut NumberBuffer, value: bool) -> usize {
     put(room, 0, if value { *b"true " } else { *b"false" });
     5 - usize::from(value)
 }
 
 #[inline]
-pub(super) fn write_unsigned(room: &mut Room, value: u64) -> usize {
+pub(super) fn write_unsigned(room: &mut NumberBuffer, value: u64) -> usize {
     digits_at(room, 0, value)
 }
 
 #[inline]
-pub(super) fn write_signed(room: &mut Room, value: i64) -> usize {
+pub(super) fn write_signed(room: &mut NumberBuffer, value: i64) -> usize {
     put(room, 0, *b"-");
     digits_at(room, usize::from(value < 0), value.unsigned_abs())
 }
 
-/// Writes a number at `at`, and returns where it ends.
+/// Writes a number at `at`, and returns its end.
 #[inline]
-fn digits_at(room: &mut Room, at: usize, value: u64) -> usize {
+fn digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     let Some(high) = value.checked_div(EIGHT_DIGITS).filter(|&high| high > 0) else {
         return first_digits_at(room, at, value);
     };
@@ -71,22 +71,22 @@ fn digits_at(room: &mut Room, at: usize, value: u64) -> usize {
     at + 8
 }
 
-/// A number of eight digits at most, without zeros before it.
+/// Writes a number of at most eight digits without leading zeros.
 #[inline]
-fn first_digits_at(room: &mut Room, at: usize, value: u64) -> usize {
+fn first_digits_at(room: &mut NumberBuffer, at: usize, value: u64) -> usize {
     let digits = digits_of(value);
-    // The last digit of zero is written.
+    // For zero the last digit is written.
     let skipped = (digits | 1 << 56).trailing_zeros() / 8;
     put(room, at, ((digits | ZEROS) >> (8 * skipped)).to_le_bytes());
     at + 8 - skipped as usize
 }
 
-/// The digits of a number below 100,000,000, the first of eight in the lowest byte: halves of four digits, pairs, digits.
+/// Returns the digits of a number below 100,000,000, the first of eight in the lowest byte: halves of four digits, pairs, digits.
 #[inline]
 fn digits_of(value: u64) -> u64 {
     let high = value / 10_000;
     let fours = high | ((value - high * 10_000) << 32);
-    // 5243 / 2^19 is 1 / 100 for what has four digits, 103 / 2^10 is 1 / 10 for what has two.
+    // 5243 / 2^19 is 1 / 100 for numbers of four digits, and 103 / 2^10 is 1 / 10 for numbers of two.
     let high = ((fours * 5243) >> 19) & 0x0000_007F_0000_007F;
     let pairs = high | ((fours - high * 100) << 16);
     let high = ((pairs * 103) >> 10) & 0x000F_000F_000F_000F;
@@ -95,7 +95,7 @@ fn digits_of(value: u64) -> u64 {
 
 /// Writes the shortest decimal number that reads as `value`.
 #[inline]
-pub(super) fn write_f32(room: &mut Room, value: f32) -> usize {
+pub(super) fn write_f32(room: &mut NumberBuffer, value: f32) -> usize {
     let bits = value.to_bits();
     let magnitude = bits & (u32::MAX >> 1);
     match shortest(magnitude) {
@@ -107,35 +107,38 @@ pub(super) fn write_f32(room: &mut Room, value: f32) -> usize {
     }
 }
 
-/// Writes `number` × 10^`unit`, a number of seven to nine digits, at `at`, with a point and at least one digit behind it.
+/// Writes `number` × 10^`unit` at `at`, with a point and at least one digit after it. `number` has seven to nine digits.
 #[inline]
-fn fixed_at(room: &mut Room, at: usize, number: u32, unit: i32) -> usize {
+fn fixed_at(room: &mut NumberBuffer, at: usize, number: u32, unit: i32) -> usize {
     let (number, exponent) = match number {
         0..10_000_000 => (number * 100, unit + 6),
         10_000_000..100_000_000 => (number * 10, unit + 7),
         _ => (number, unit + 8),
     };
-    // The first digit is that of 10^exponent.
+    // The first digit has the place value 10^exponent.
     let first = number / EIGHT_DIGITS as u32;
     let others = digits_of(u64::from(number % EIGHT_DIGITS as u32));
     let used = 9 - others.leading_zeros() as usize / 8;
     let others = others | ZEROS;
     let (above, below) = (exponent.max(0) as usize, (-exponent).max(0) as usize);
-    // Below 1 a zero, a point and maybe more zeros come first.
+    // A number below 1 begins with a zero, a point and perhaps more zeros.
     put(room, at, *b"0.000000");
     let start = if below > 0 { at + below + 1 } else { at };
     put(room, start, [b'0' + first as u8]);
     put(room, start + 1, others.to_le_bytes());
-    // Else the digits behind the point are written once more. Behind the shift zeros are to be digits.
+    // Otherwise the digits after the point are written once more. Bytes shifted in must become the digit zero.
     let behind = (others ^ ZEROS).checked_shr(8 * above as u32).unwrap_or_default() | ZEROS;
     put(room, at + above + 1, *b".");
     put(room, at + above + below + 2, behind.to_le_bytes());
     at + (above + 3).max(used + below + 1)
 }
 
-/// As [`write_f32`], for numbers of any type and size; for those that are none the words that Triton has for them.
+/// Like [`write_f32`], for any type and size. Not-a-number and infinities get Triton's words.
 #[inline]
-pub(super) fn write_float(room: &mut Room, value: impl zmij::Float + Into<f64> + Copy) -> usize {
+pub(super) fn write_float(
+    room: &mut NumberBuffer,
+    value: impl zmij::Float + Into<f64> + Copy,
+) -> usize {
     let wide: f64 = value.into();
     if wide.is_finite() {
         put_text(room, zmij::Buffer::new().format_finite(value).as_bytes())

@@ -1,4 +1,4 @@
-//! The `outputs` of an inference request: which the client wants, and in what form.
+//! The `outputs` of an inference request: the outputs that the client wants, and their forms.
 
 use std::{num::NonZero, sync::Arc};
 
@@ -7,15 +7,15 @@ use galatea_types::{InferRequest, Regions};
 use super::{
     decode_error::{DecodeError, Result},
     field::Member,
-    json::{Cursor, for_each_element, for_each_member},
+    json::{JsonCursor, for_each_element, for_each_member},
     limits::{self, Count},
     region::RegionParameters,
 };
 use crate::answer_form::{AnswerForm, PlannedOutput};
 
-/// Reads the array the cursor stands on and steps over it.
+/// Reads the array at the cursor and moves past it.
 pub(super) fn read_all(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     regions: &dyn Regions,
     mut count: Count<'_>,
 ) -> Result<Vec<PlannedOutput>> {
@@ -29,7 +29,7 @@ pub(super) fn read_all(
     Ok(outputs)
 }
 
-/// Refuses two outputs of one name.
+/// Refuses two outputs with the same name.
 pub(super) fn check_unique(request: &InferRequest, outputs: &[PlannedOutput]) -> Result<()> {
     match limits::first_repeated(outputs, |output| &output.name) {
         None => Ok(()),
@@ -40,21 +40,21 @@ pub(super) fn check_unique(request: &InferRequest, outputs: &[PlannedOutput]) ->
     }
 }
 
-fn read(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput> {
+fn read(cursor: &mut JsonCursor<'_>, regions: &dyn Regions) -> Result<PlannedOutput> {
     let (mut name, mut form) = (Member::default(), Member::default());
     for_each_member(cursor, |key, cursor| match key {
-        b"name" => name.read(cursor, Cursor::expect_string),
+        b"name" => name.read(cursor, JsonCursor::expect_string),
         b"parameters" => form.read(cursor, |cursor| read_form(cursor, regions)),
         _ => cursor.skip_value(),
     })?;
-    let name = name.require(cursor, "name", Cursor::expect_string)?;
+    let name = name.require(cursor, "name", JsonCursor::expect_string)?;
     let name: Arc<str> = limits::name(&name).into();
     let form = form.take(cursor, |cursor| read_form(cursor, regions))?.unwrap_or_default();
     Ok(PlannedOutput { name, form })
 }
 
-/// The form that the parameters of an output ask for.
-fn read_form(cursor: &mut Cursor<'_>, regions: &dyn Regions) -> Result<AnswerForm> {
+/// Returns the form that the parameters of an output ask for.
+fn read_form(cursor: &mut JsonCursor<'_>, regions: &dyn Regions) -> Result<AnswerForm> {
     let (mut is_binary, mut classes) = (None, None);
     let mut region = RegionParameters::default();
     for_each_member(cursor, |key, cursor| -> Result<()> {

@@ -6,7 +6,7 @@ use galatea_types::{CorrelationId, InferRequest, ParameterValue, RESERVED_PARAME
 
 use super::{
     decode_error::{DecodeError, Result},
-    json::{Cursor, Kind, Number, for_each_member},
+    json::{JsonCursor, Kind, Number, for_each_member},
     json_error::JsonError,
     limits::{self, Count, MAX_PARAMETERS},
 };
@@ -14,10 +14,10 @@ use crate::answer_form::{AnswerForm, AnswerPlan};
 
 const EMPTY_FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 
-/// Reads the object the cursor stands on. Of a name that comes twice the first counts. Names that the protocol gives a meaning are part of the request or the plan,
-/// all others are custom parameters. With `takes_empty_final` the request for an empty final response is understood.
+/// Reads the object at the cursor. Of two equal names the first counts. Names with a meaning in the protocol set the request or
+/// the plan; all others are custom parameters. `takes_empty_final` allows the request for an empty final response.
 pub(super) fn read(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     request: &mut InferRequest,
     plan: &mut AnswerPlan,
     takes_empty_final: bool,
@@ -27,7 +27,7 @@ pub(super) fn read(
     }
     let model = request.model_name.clone();
     let mut count = Count::new("parameters", MAX_PARAMETERS, &model);
-    let mut known = Known::default();
+    let mut known = SeenParameters::default();
     for_each_member(cursor, |key, cursor| {
         count.next()?;
         let key = String::from_utf8_lossy(key);
@@ -66,12 +66,12 @@ pub(super) fn read(
     })
 }
 
-/// Which of the names with a meaning have come.
+/// The names with a meaning that were read so far.
 #[derive(Default)]
-struct Known([bool; RESERVED_PARAMETERS.len() + 1]);
+struct SeenParameters([bool; RESERVED_PARAMETERS.len() + 1]);
 
-impl Known {
-    /// Whether the name is one of these that has come before; from now on it has.
+impl SeenParameters {
+    /// Returns `true` if the name has a meaning and was read before, and marks it as read.
     fn has_come(&mut self, name: &str) -> bool {
         let mut names = RESERVED_PARAMETERS.iter().chain(&[EMPTY_FINAL_RESPONSE]);
         let at = names.position(|known| *known == name);
@@ -79,9 +79,9 @@ impl Known {
     }
 }
 
-/// 0 and the empty string name no sequence.
+/// Returns the sequence id. 0 and the empty string mean no sequence.
 fn correlation_id(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     in_parameter: impl Fn(JsonError) -> DecodeError,
 ) -> Result<CorrelationId> {
     if cursor.kind() == Kind::Number {
@@ -95,8 +95,8 @@ fn correlation_id(
     Ok(CorrelationId::from_text(&String::from_utf8_lossy(&text))?)
 }
 
-/// The value of a parameter that the protocol gives no meaning: text, a number or a boolean.
-pub(super) fn custom_value(name: &str, cursor: &mut Cursor<'_>) -> Result<ParameterValue> {
+/// Returns the value of a parameter without a meaning in the protocol: text, a number or a boolean.
+pub(super) fn custom_value(name: &str, cursor: &mut JsonCursor<'_>) -> Result<ParameterValue> {
     match cursor.kind() {
         Kind::String => {
             let text = cursor.string()?;

@@ -1,16 +1,16 @@
-//! Numbers as most clients write them, `-12.345`, read eight characters at a time.
+//! Numbers in the usual form, `-12.345`, read eight characters at a time.
 //!
-//! What is not of this form, or stands at the very end of the text, is not taken: [`Cursor::number`] reads it then. So
-//! every mistake is found there.
+//! Other forms, and a number at the very end of the text, are left to [`JsonCursor::number`], which also reports every
+//! mistake.
 //!
-//! [`Cursor::number`]: super::json::Cursor::number
+//! [`JsonCursor::number`]: super::json::JsonCursor::number
 
 use super::number::{
     POWERS, as_digits, bytes_before, eight_digits, leading_digits, no_digits, quotient,
     rough_quotient,
 };
 
-/// How many characters are looked at: a sign, a number, and what ends it.
+/// The number of characters that are read: a sign, a number, and the character after it.
 pub(super) const WINDOW: usize = 32;
 
 /// A number without an exponent.
@@ -19,14 +19,14 @@ pub(super) struct PlainNumber {
     is_negative: bool,
     /// All digits, as one integer.
     digits: u64,
-    /// How many of them stand behind the point; without a point there are none.
+    /// The number of digits after the point; 0 without a point.
     decimals: usize,
-    /// In characters.
+    /// The length in characters.
     pub length: usize,
 }
 
 impl PlainNumber {
-    /// The number at the beginning of `text`, if it has no point.
+    /// Reads the number at the beginning of `text`, if it has no point.
     #[inline(always)]
     pub fn integer(text: &[u8; WINDOW]) -> Option<Self> {
         let is_negative = text.starts_with(b"-");
@@ -34,7 +34,7 @@ impl PlainNumber {
         Self { is_negative, ..Self::whole_part(unsigned)? }.ended(unsigned)
     }
 
-    /// The number at the beginning of `text`, with a point or without, if less than eight digits stand before it.
+    /// Reads the number at the beginning of `text`, with or without a point, if fewer than eight digits precede it.
     #[inline(always)]
     pub fn real(text: &[u8; WINDOW]) -> Option<Self> {
         let is_negative = text.starts_with(b"-");
@@ -42,7 +42,7 @@ impl PlainNumber {
         Self { is_negative, ..Self::short(unsigned)? }.ended(unsigned)
     }
 
-    /// The same without its sign.
+    /// Reads the same without a sign.
     #[inline(always)]
     fn short(unsigned: &[u8]) -> Option<Self> {
         let word = as_digits(unsigned.first_chunk()?);
@@ -55,7 +55,7 @@ impl PlainNumber {
             let digits = eight_digits(word.checked_shl(64 - 8 * whole as u32)?);
             return (whole < 8).then_some(Self { digits, length: whole, ..Self::default() });
         }
-        // The digits behind the point move over it.
+        // Moves the digits after the point over it.
         let end = bytes_before(others & others.wrapping_sub(1));
         let before = (1u64.checked_shl(8 * whole as u32)?) - 1;
         let digits = (word & before) | ((word >> 8) & !before);
@@ -68,14 +68,14 @@ impl PlainNumber {
         (number.decimals > 0).then_some(number)
     }
 
-    /// The digits before a point.
+    /// Reads the digits before a point.
     #[inline(always)]
     fn whole_part(unsigned: &[u8]) -> Option<Self> {
         let number = Self::default().with_digits(unsigned)?;
         is_whole_part(unsigned, number.length).then_some(number)
     }
 
-    /// With the digits that follow, if they fit.
+    /// Adds the following digits, if they fit.
     #[inline(always)]
     fn with_digits(mut self, unsigned: &[u8]) -> Option<Self> {
         loop {
@@ -88,7 +88,7 @@ impl PlainNumber {
         }
     }
 
-    /// With its sign, if nothing follows that belongs to it.
+    /// Adds the sign, unless a further part of the number follows.
     #[inline(always)]
     fn ended(mut self, unsigned: &[u8]) -> Option<Self> {
         let goes_on = matches!(unsigned.get(self.length)?, b'.' | b'e' | b'E');
@@ -96,13 +96,13 @@ impl PlainNumber {
         (!goes_on).then_some(self)
     }
 
-    /// Its value, if it has no point.
+    /// Returns the value, if it has no point.
     #[inline]
     pub fn as_u64(self) -> Option<u64> {
         (self.decimals == 0 && (!self.is_negative || self.digits == 0)).then_some(self.digits)
     }
 
-    /// As [`Self::as_u64`].
+    /// Like [`Self::as_u64`], for a signed value.
     #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self.is_negative {
@@ -112,21 +112,21 @@ impl PlainNumber {
         }
     }
 
-    /// The nearest double. An integer has no negative zero.
+    /// Returns the nearest double. An integer has no negative zero.
     #[inline(always)]
     pub fn as_f64(self) -> Option<f64> {
         Some(self.signed(quotient(self.digits, self.decimals)?))
     }
 
-    /// [`as_f64`](Self::as_f64) as a number of less precision.
+    /// Returns [`as_f64`](Self::as_f64) with less precision.
     ///
-    /// It is not rounded once to the nearest, but first as a double: that is what Triton does.
+    /// As in Triton, the value is first rounded to a double, not directly to the nearest FP32.
     #[inline(always)]
     pub fn as_f32(self) -> Option<f32> {
         Some(self.signed(rough_quotient(self.digits, self.decimals)?) as f32)
     }
 
-    /// A tensor has as many signs of the one kind as of the other, so no branch is to depend on them.
+    /// Applies the sign without a branch: a tensor has as many signs of one kind as of the other.
     #[inline(always)]
     fn signed(self, size: f64) -> f64 {
         let is_negative = self.is_negative & ((self.decimals > 0) | (self.digits > 0));
@@ -134,7 +134,7 @@ impl PlainNumber {
     }
 }
 
-/// Whether so many digits may stand before a point: one at least, and zero alone.
+/// Returns `true` if `digits` digits may precede a point: at least one, and a leading zero only alone.
 #[inline(always)]
 fn is_whole_part(unsigned: &[u8], digits: usize) -> bool {
     digits == 1 || (digits > 1 && !unsigned.starts_with(b"0"))

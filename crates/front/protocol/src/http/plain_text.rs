@@ -1,10 +1,10 @@
-//! Where the text of a JSON string stops to stand for itself.
+//! Finds the first byte of a JSON string that is not plain.
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGH_BITS: u64 = ONES << 7;
 
-/// How many bytes at the beginning of `text` stand for themselves in a JSON string: all before a quotation mark, a
-/// backslash or a control character.
+/// Returns the number of plain bytes at the beginning of `text`: those before a quotation mark, a backslash or a
+/// control character.
 pub(super) fn plain_length(text: &[u8]) -> usize {
     let (words, rest) = text.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -17,9 +17,8 @@ pub(super) fn plain_length(text: &[u8]) -> usize {
     words.len() * 8 + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
-/// The high bit of the first byte that is special, and maybe of some behind it; 0 if none is. A byte less than n
-/// borrows from the next one when n is taken from it, and its high bit was not set before: all eight are compared at
-/// once.
+/// Returns the high bit of the first special byte, and perhaps of some after it; 0 if there is none. Subtracting n from
+/// a byte below n borrows from the next one and sets its high bit. So all eight are compared at once.
 fn special_bytes(word: u64) -> u64 {
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);

@@ -1,4 +1,4 @@
-//! A body that is nothing but the data of the model's one input.
+//! A body that is nothing but the data of the model's only input.
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
@@ -6,8 +6,8 @@ use galatea_types::{AlignedBlock, Buffer, Shape, Tensor, byte_strings};
 
 use super::decode_error::{DecodeError, Result};
 
-/// The tensor of such a body: its one variable dimension follows from the size. A BYTES input takes the whole body as
-/// its one element.
+/// Returns the tensor of such a body. Its only variable dimension follows from the size. A BYTES input has the whole
+/// body as its only element.
 pub(super) fn read(body: &Bytes, model: &ModelConfig) -> Result<Tensor> {
     let [spec] = model.inputs() else {
         let (inputs, model) = (model.inputs().len(), model.name().to_string());
@@ -40,8 +40,8 @@ fn pack(body: &[u8]) -> Result<Buffer> {
     Ok(block.freeze())
 }
 
-/// Sets the one variable dimension, if there is one, to what `available` bytes allow. Returns the bytes the
-/// shape then takes.
+/// Sets the only variable dimension, if there is one, to the size that `available` bytes allow. Returns the bytes of
+/// the resulting shape.
 fn fill_variable_dim(shape: &mut Shape, element_size: usize, available: usize) -> usize {
     let known = shape.iter().filter(|&&d| d >= 0).map(|&d| usize::try_from(d).unwrap_or(0));
     let unit = known.fold(element_size, usize::saturating_mul);

@@ -1,4 +1,4 @@
-//! The parameters that put a tensor into shared memory.
+//! The parameters that place a tensor in a shared memory region.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use galatea_types::{RegionSpan, Regions};
 use super::{
     decode_error::{DecodeError, Result},
     field::Member,
-    json::{self, Cursor},
+    json::{self, JsonCursor},
     limits,
 };
 
@@ -23,12 +23,12 @@ pub(super) struct RegionParameters<'a> {
 }
 
 impl<'a> RegionParameters<'a> {
-    /// Steps over the value of the parameter `key`, and keeps it if it is one of these.
-    pub fn read(&mut self, key: &[u8], cursor: &mut Cursor<'a>) -> json::Result<()> {
+    /// Moves past the value of the parameter `key`, and keeps it if it is one of these.
+    pub fn read(&mut self, key: &[u8], cursor: &mut JsonCursor<'a>) -> json::Result<()> {
         match key {
-            _ if key == REGION.as_bytes() => self.name.read(cursor, Cursor::expect_string),
-            _ if key == OFFSET.as_bytes() => self.offset.read(cursor, Cursor::expect_u64),
-            _ if key == BYTE_SIZE.as_bytes() => self.byte_size.read(cursor, Cursor::expect_u64),
+            _ if key == REGION.as_bytes() => self.name.read(cursor, JsonCursor::expect_string),
+            _ if key == OFFSET.as_bytes() => self.offset.read(cursor, JsonCursor::expect_u64),
+            _ if key == BYTE_SIZE.as_bytes() => self.byte_size.read(cursor, JsonCursor::expect_u64),
             _ => cursor.skip_value(),
         }
     }
@@ -37,13 +37,19 @@ impl<'a> RegionParameters<'a> {
         self.name.is_there()
     }
 
-    /// The span of the region they name, if they name one. Offset and size are 0 where they are left out.
-    pub fn span(self, cursor: &Cursor<'a>, regions: &dyn Regions) -> Result<Option<RegionSpan>> {
-        let name = self.name.take_field(cursor, REGION, Cursor::expect_string)?;
+    /// Returns the span of the named region, if there is one. A missing offset or size is 0.
+    pub fn span(
+        self,
+        cursor: &JsonCursor<'a>,
+        regions: &dyn Regions,
+    ) -> Result<Option<RegionSpan>> {
+        let name = self.name.take_field(cursor, REGION, JsonCursor::expect_string)?;
         let Some(name) = name else { return Ok(None) };
         let region = regions.find(&limits::name(&name))?;
         let number = |member: Member<u64>, field| {
-            Ok::<_, DecodeError>(member.take_field(cursor, field, Cursor::expect_u64)?.unwrap_or(0))
+            Ok::<_, DecodeError>(
+                member.take_field(cursor, field, JsonCursor::expect_u64)?.unwrap_or(0),
+            )
         };
         let (offset, byte_size) =
             (number(self.offset, OFFSET)?, number(self.byte_size, BYTE_SIZE)?);

@@ -1,4 +1,4 @@
-//! Bodies of the model repository requests: index, load, unload.
+//! The bodies of model repository requests: index, load, unload.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use galatea_types::Buffer;
 
 use super::{
     decode_error::{DecodeError, Result},
-    json::{Cursor, Kind, for_each_member},
+    json::{JsonCursor, Kind, for_each_member},
     limits::MAX_FILES,
 };
 
-/// What a load request brings along in place of the repository's files.
+/// The contents of a load request that replace files of the repository.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadRequest {
     /// A model configuration as JSON.
     pub config: Option<String>,
-    /// Path relative to the model's folder, and content.
+    /// The files: paths relative to the model's folder, and contents.
     pub files: BTreeMap<String, Buffer>,
 }
 
-/// Whether an index request asks for ready models only. An empty body asks for all.
+/// Returns `true` if an index request asks for ready models only. An empty body asks for all.
 pub fn decode_index(body: &[u8]) -> galatea_types::Result<bool> {
     let mut ready_only = None;
     for_each_member_of(body, |key, cursor| {
@@ -36,7 +36,7 @@ pub fn decode_index(body: &[u8]) -> galatea_types::Result<bool> {
     Ok(ready_only.unwrap_or(false))
 }
 
-/// Parameter values are strings: `config`, and `file:PATH` in base64. Of one that comes twice the first counts.
+/// Decodes a load request. Its parameters are strings: `config`, and `file:PATH` in base64. Of two equal ones the first counts.
 pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
     refuse_non_object(body)?;
     let mut request = LoadRequest::default();
@@ -66,17 +66,17 @@ pub fn decode_load(body: &[u8]) -> galatea_types::Result<LoadRequest> {
     Ok(request)
 }
 
-/// Triton takes any JSON value for no parameters at all: whoever sends one has meant something else.
+/// Refuses a body that is not an object. Triton ignores any such JSON value, but its sender must have meant something else.
 pub(super) fn refuse_non_object(body: &[u8]) -> Result<()> {
-    match body.is_empty() || Cursor::new(body).kind() == Kind::Object {
+    match body.is_empty() || JsonCursor::new(body).kind() == Kind::Object {
         true => Ok(()),
-        false => Err(Cursor::check_document(body)
+        false => Err(JsonCursor::check_document(body)
             .err()
             .map_or(DecodeError::BodyNotObject, DecodeError::from)),
     }
 }
 
-/// Whether an unload request takes along the models that need this one.
+/// Returns `true` if an unload request includes the models that depend on this one.
 pub fn decode_unload(body: &[u8]) -> galatea_types::Result<bool> {
     refuse_non_object(body)?;
     let mut unload_dependents = None;
@@ -94,7 +94,7 @@ pub fn decode_unload(body: &[u8]) -> galatea_types::Result<bool> {
 
 fn for_each_parameter<'a>(
     body: &'a [u8],
-    mut parameter: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+    mut parameter: impl FnMut(&[u8], &mut JsonCursor<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut is_first = true;
     for_each_member_of(body, |key, cursor| {
@@ -108,16 +108,16 @@ fn for_each_parameter<'a>(
     })
 }
 
-/// The members of the body's object; an empty body has none. Syntax errors come before all others.
+/// Calls `member` for each member of the body; an empty body has none. Syntax errors come before all others.
 pub(super) fn for_each_member_of<'a>(
     body: &'a [u8],
-    member: impl FnMut(&[u8], &mut Cursor<'a>) -> Result<()>,
+    member: impl FnMut(&[u8], &mut JsonCursor<'a>) -> Result<()>,
 ) -> Result<()> {
     if body.is_empty() {
         return Ok(());
     }
-    let mut cursor = Cursor::new(body);
+    let mut cursor = JsonCursor::new(body);
     for_each_member(&mut cursor, member)
         .and_then(|()| Ok(cursor.end_document()?))
-        .map_err(|error| Cursor::check_document(body).err().map_or(error, DecodeError::from))
+        .map_err(|error| JsonCursor::check_document(body).err().map_or(error, DecodeError::from))
 }

@@ -1,24 +1,24 @@
-//! Bodies of the calls by which SageMaker loads and lists models.
+//! The bodies of SageMaker's calls to load and list models.
 
 use serde::Serialize;
 
 use super::{
     decode_error::{DecodeError, Result},
     documents::to_json,
-    json::Cursor,
+    json::JsonCursor,
     repository::{for_each_member_of, refuse_non_object},
 };
 
-/// What is to be loaded. Empty where the body does not say it.
+/// A load request. Missing members are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SageMakerLoad {
-    /// What SageMaker calls the model from then on: a hash.
+    /// SageMaker's name for the model, which is a hash.
     pub name: String,
-    /// The folder that SageMaker has unpacked it in.
+    /// The folder with the unpacked model.
     pub url: String,
 }
 
-/// The body of a load. Of a member that comes twice the first counts.
+/// Decodes the body of a load. Of two equal members the first counts.
 pub fn decode_sagemaker_load(body: &[u8]) -> galatea_types::Result<SageMakerLoad> {
     refuse_non_object(body)?;
     let (mut name, mut url) = (None, None);
@@ -36,8 +36,8 @@ pub fn decode_sagemaker_load(body: &[u8]) -> galatea_types::Result<SageMakerLoad
     Ok(SageMakerLoad { name: name.unwrap_or_default(), url: url.unwrap_or_default() })
 }
 
-/// Bytes that are no text would name something else once they were replaced.
-fn text(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String> {
+/// Fails for bytes that are not text: with replacements they would name something else.
+fn text(cursor: &mut JsonCursor<'_>, field: &'static str) -> Result<String> {
     let bytes = cursor.expect_string().map_err(|e| DecodeError::from(e).in_field(field))?;
     String::from_utf8(bytes.into_owned()).map_err(|_| DecodeError::NotText(field))
 }
@@ -45,15 +45,15 @@ fn text(cursor: &mut Cursor<'_>, field: &'static str) -> Result<String> {
 /// A model that SageMaker has loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SageMakerModel {
-    /// What SageMaker calls it.
+    /// SageMaker's name for the model.
     #[serde(rename = "modelName")]
     pub name: String,
-    /// The repository it was loaded from.
+    /// The repository of the model.
     #[serde(rename = "modelUrl")]
     pub url: String,
 }
 
-/// All loaded models.
+/// Returns the list of all loaded models.
 pub fn sagemaker_models(models: &[SageMakerModel]) -> Vec<u8> {
     #[derive(Serialize)]
     struct Document<'a> {

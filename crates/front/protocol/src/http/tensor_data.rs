@@ -1,4 +1,4 @@
-//! The `data` array of an input, straight into the tensor's buffer.
+//! Decodes the `data` array of an input straight into the tensor's buffer.
 
 use std::collections::TryReserveError;
 
@@ -7,40 +7,43 @@ use galatea_types::{AlignedBlock, Buffer, DataType, byte_strings};
 use super::{
     decode_error::{DecodeError, Result},
     element::{Element, ElementError},
-    json::{Cursor, Kind, check_depth, whitespace},
+    json::{JsonCursor, Kind, check_depth, whitespace},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
-    /// They are the data of the tensor.
+    /// The elements are kept as the data of the tensor.
     Kept,
-    /// They are checked and forgotten: no model takes the tensor.
+    /// The elements are checked and dropped, because no model accepts the tensor.
     Checked,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Expected<'n> {
+pub(crate) struct ExpectedData<'n> {
     pub data_type: DataType,
-    /// Of elements.
+    /// The number of elements.
     pub count: usize,
     pub input_name: &'n str,
     pub elements: Elements,
 }
 
-/// Reads the array, nested in any way, the cursor stands on: integers within the range of their type, floating point
-/// numbers to the nearest value, BYTES as strings.
+/// Reads the array at the cursor, nested in any way. Integers must be in the range of their type, floating point
+/// numbers are rounded to the nearest value, and BYTES are strings.
 ///
-/// BYTES data may have any number of elements here: the check against the model knows how many it takes.
+/// BYTES data may have any number of elements here, because the later check against the model knows the right number.
 ///
-/// Memory is taken for as many elements as the text that is left can hold, whatever the shape says.
-pub(crate) fn decode(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Result<Buffer> {
+/// Memory is allocated only for elements that the rest of the text can hold, whatever the shape says.
+pub(crate) fn decode(cursor: &mut JsonCursor<'_>, expected: ExpectedData<'_>) -> Result<Buffer> {
     cursor.expect_array().map_err(|error| in_data(error.into()))?;
     decode_any(cursor, expected)
 }
 
-/// [`decode`], which also takes a single value that is in no array.
-pub(crate) fn decode_any(cursor: &mut Cursor<'_>, expected: Expected<'_>) -> Result<Buffer> {
-    let Expected { data_type, count, input_name, elements } = expected;
+/// Like [`decode`], but also accepts a single value outside an array.
+pub(crate) fn decode_any(
+    cursor: &mut JsonCursor<'_>,
+    expected: ExpectedData<'_>,
+) -> Result<Buffer> {
+    let ExpectedData { data_type, count, input_name, elements } = expected;
     let mut reader = Reader { cursor, count, elements };
     match data_type {
         DataType::Bool => reader.fixed::<bool, _>(),
@@ -79,7 +82,7 @@ enum DataError {
 }
 
 impl DataError {
-    /// As the error of a tensor of `data_type`.
+    /// Returns the error of a tensor of `data_type`.
     fn of(self, data_type: DataType) -> DecodeError {
         match self {
             Self::Element(ElementError::Json(error)) => error.into(),
@@ -97,23 +100,23 @@ impl<E: Into<ElementError>> From<E> for DataError {
     }
 }
 
-/// For the memory that the elements take.
+/// The error when the elements need more memory than there is.
 fn no_memory(_: TryReserveError) -> DataError {
     DataError::NoMemory
 }
 
-/// Elements that are read before they are put into the tensor.
+/// The elements that are read before they are put into the tensor.
 const AT_ONCE: usize = 64;
 
 struct Reader<'c, 'a> {
-    cursor: &'c mut Cursor<'a>,
+    cursor: &'c mut JsonCursor<'a>,
     count: usize,
     elements: Elements,
 }
 
 impl Reader<'_, '_> {
     fn fixed<T: Element<N>, const N: usize>(&mut self) -> Result<Buffer, DataError> {
-        // An element takes two bytes of text at least, so a huge shape cannot claim memory it has no data for.
+        // An element takes at least two bytes of text, so a huge shape cannot claim memory without data for it.
         let capacity = self.count.min(self.cursor.text_left() / 2 + 1).saturating_mul(N);
         let is_kept = self.elements == Elements::Kept;
         let mut block = AlignedBlock::try_with_capacity(if is_kept { capacity } else { 0 })
@@ -145,7 +148,7 @@ impl Reader<'_, '_> {
             self.read(&mut |reader| Ok(reader.cursor.expect_string().map(drop)?))?;
             return Ok(Buffer::default());
         }
-        // Short strings are the usual ones; the rest grows. Packed, three bytes of text, `"",`, take four at most.
+        // Most strings are short, and the block grows for longer ones. Three bytes of text, `"",`, take at most four when packed.
         let most = self.cursor.text_left() / 3 * 4 + 4;
         let guess = self.count.saturating_mul(16).min(most);
         let mut block = AlignedBlock::try_with_capacity(guess).map_err(no_memory)?;
@@ -184,10 +187,10 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Reads the elements from the cursor on that are written as they usually are, with a comma between them, and leaves the
-/// cursor behind the last of them. How many there were; no more than `places`.
+/// Reads elements in the usual form, separated by commas, and leaves the cursor after the last one. Returns their
+/// number, at most the length of `places`.
 fn plain_elements<T: Element<N>, const N: usize>(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     places: &mut [[u8; N]],
 ) -> usize {
     let text = cursor.rest();

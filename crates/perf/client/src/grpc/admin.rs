@@ -1,4 +1,4 @@
-//! Everything but inference.
+//! gRPC calls other than inference.
 
 use bytes::Bytes;
 use galatea_proto::inference::{

@@ -12,7 +12,7 @@ use flate2::{
 use crate::Compression;
 
 impl Compression {
-    /// The name in `grpc-encoding`; `None` where the header is left out.
+    /// Returns the name in `grpc-encoding`; `None` leaves the header out.
     pub(super) fn encoding(self) -> Option<&'static str> {
         match self {
             Compression::None => None,
@@ -22,7 +22,7 @@ impl Compression {
     }
 }
 
-/// The parts, one after another, as one compressed message.
+/// Compresses the parts, one after another, as one message.
 pub(super) fn compress<'a>(
     compression: Compression,
     parts: impl Iterator<Item = &'a [u8]>,
@@ -52,7 +52,7 @@ fn write_all<'a>(to: &mut impl Write, parts: impl Iterator<Item = &'a [u8]>) -> 
     Ok(())
 }
 
-/// `encoding`: of the response's `grpc-encoding`. `None` where more than `limit` bytes come out.
+/// Decompresses a message. `encoding`: the response's `grpc-encoding`. `None` if more than `limit` bytes come out.
 pub(super) fn decompress(
     encoding: &str,
     message: &[u8],

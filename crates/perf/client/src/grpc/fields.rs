@@ -5,11 +5,11 @@
 pub(super) enum Field<'a> {
     Varint(u32, u64),
     Bytes(u32, &'a [u8]),
-    /// Fixed-size values; none is needed here.
+    /// A value of fixed size; none is needed here.
     Fixed(u32),
 }
 
-/// Yields the fields in order; `Err` once, where the bytes are no message.
+/// Yields the fields in order; `Err` once, where the bytes are not a message.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 /// The bytes are not a protobuf message.

@@ -4,9 +4,9 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::response_error::ResponseError;
 
-/// Compressed flag and length.
+/// Length of the compressed flag and the message length.
 pub(super) const PREFIX: usize = 5;
-/// Most that is set aside for a message before its bytes have come.
+/// Largest number of bytes reserved for a message that has not arrived.
 const MAX_RESERVE: usize = 16 << 20;
 
 pub(super) fn prefix(is_compressed: bool, length: usize) -> Option<[u8; PREFIX]> {
@@ -14,7 +14,7 @@ pub(super) fn prefix(is_compressed: bool, length: usize) -> Option<[u8; PREFIX]>
     Some([u8::from(is_compressed), a, b, c, d])
 }
 
-/// Cuts pieces of data, as they come, into messages. A message that lies within one piece is not copied.
+/// Cuts the data that arrives into messages. A message within one piece is not copied.
 #[derive(Default)]
 pub(super) struct MessageReader {
     piece: Bytes,
@@ -28,7 +28,7 @@ pub(super) struct Message {
 }
 
 impl MessageReader {
-    /// Takes the next piece, after `next` has given `None`.
+    /// Takes the next piece, after `next` has returned `None`.
     pub fn push(&mut self, piece: Bytes) {
         if self.partial.is_empty() {
             self.piece = piece;
@@ -37,7 +37,7 @@ impl MessageReader {
         }
     }
 
-    /// Refuses a message whose length, as announced, is above the limit.
+    /// Refuses a message whose announced length is above the limit.
     pub fn check_length(&self, limit: usize) -> Result<(), ResponseError> {
         let front = if self.partial.is_empty() { &self.piece[..] } else { &self.partial[..] };
         match extent(front) {
@@ -46,7 +46,7 @@ impl MessageReader {
         }
     }
 
-    /// Whether all that was pushed has been given.
+    /// Returns true if everything pushed has been returned.
     pub fn is_empty(&self) -> bool {
         self.piece.is_empty() && self.partial.is_empty()
     }
@@ -59,7 +59,7 @@ impl MessageReader {
                 return None;
             }
             let bytes = self.partial.split_to(end).freeze().slice(PREFIX..);
-            // What follows is read without copying again.
+            // The following messages are read without another copy.
             self.piece = self.partial.split().freeze();
             return Some(Message { is_compressed, bytes });
         }
@@ -77,7 +77,7 @@ impl MessageReader {
     }
 }
 
-/// Whether the message at the front is compressed, and where it ends.
+/// Returns the compressed flag of the message at the front, and its end.
 fn extent(bytes: &[u8]) -> Option<(bool, usize)> {
     let [flag, length @ ..] = bytes.first_chunk::<PREFIX>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;

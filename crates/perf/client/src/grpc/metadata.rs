@@ -11,10 +11,10 @@ use http::{
 
 use crate::{Target, request_error::RequestError};
 
-/// The head of a call of the inference service, to be cloned for each.
+/// Returns the head of a call of the inference service, which every call clones.
 ///
 /// # Errors
-/// A host or a header that cannot be sent.
+/// If a host or a header cannot be sent.
 pub(super) fn head(target: &Target, method: &'static str) -> Result<Request<()>> {
     let authority = target.authority();
     let authority = Authority::from_str(&authority)

@@ -10,11 +10,11 @@ use prost::Message;
 use super::message::MessageReader;
 use crate::{OutputTensor, response_error::ResponseError};
 
-/// The outputs of an encoded `ModelInferResponse`; raw data is not copied.
+/// Returns the outputs of an encoded `ModelInferResponse`; raw data is not copied.
 pub(super) fn decode(message: Bytes) -> Result<Vec<OutputTensor>> {
     let response = ModelInferResponse::decode(message).map_err(ResponseError::Decode)?;
     let ModelInferResponse { outputs, raw_output_contents: raw, .. } = response;
-    // Where servers leave out the entry of an output that lies in a region, the others move up.
+    // Some servers leave out the entry of an output in a region, so the other entries move up.
     let has_all = raw.len() == outputs.len();
     let mut raw = raw.into_iter();
     outputs
@@ -39,7 +39,7 @@ fn tensor(output: InferOutputTensor, raw: Option<Bytes>) -> Result<OutputTensor>
     Ok(OutputTensor { name, data_type, shape, data })
 }
 
-/// Typed contents as row-major little-endian bytes. Small integers travel as 32-bit ones; the low bytes are meant.
+/// Returns typed contents as row-major little-endian bytes. Small integers travel as 32-bit ones, so only the low bytes count.
 fn typed(data_type: DataType, contents: &InferTensorContents) -> Vec<u8> {
     fn bytes<T: Copy, const N: usize>(values: &[T], to: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         values.iter().flat_map(|&value| to(value)).collect()
@@ -69,10 +69,10 @@ fn typed(data_type: DataType, contents: &InferTensorContents) -> Vec<u8> {
     }
 }
 
-/// The outputs in the first message of an inference response, from pieces of its body as they came: for fuzzing.
+/// Returns the outputs in the first message of an inference response, from pieces of its body: for fuzzing.
 ///
 /// # Errors
-/// If there is no whole message, or it holds tensors that cannot be read.
+/// If the message is not complete, or has tensors that cannot be read.
 #[doc(hidden)]
 pub fn decode_infer_message<'a>(
     pieces: impl Iterator<Item = &'a [u8]>,

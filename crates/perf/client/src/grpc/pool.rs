@@ -43,7 +43,7 @@ impl GrpcPool {
         Ok(GrpcCaller { infer: Rc::clone(&self.infer), channel, link })
     }
 
-    /// A channel that has room, which is taken at once, before anything is waited for.
+    /// Returns a channel that has room. It takes the place at once, before anything is awaited.
     fn channel(&self) -> Rc<Channel> {
         let mut channels = self.channels.borrow_mut();
         channels.retain(|channel| channel.strong_count() > 0);
@@ -61,25 +61,24 @@ impl GrpcPool {
     }
 }
 
-/// One connection, opened again when it has ended.
+/// A connection that is opened again after it has ended.
 pub(super) struct Channel {
     pub(super) route: Rc<Route>,
-    link: Mutex<Option<Link>>,
-    /// Whether a response has come over any of its connections.
+    link: Mutex<Option<ConnectionLink>>,
+    /// A response has come over any of its connections.
     pub(super) answered: Cell<bool>,
 }
 
 /// A caller's reference to a connection. Connections of one channel count up from 1.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct ConnectionLink {
     pub(super) send: SendRequest<Bytes>,
     generation: u64,
 }
 
 impl Channel {
-    /// The present connection if it came after `ended`, otherwise a new one. Whoever comes while another caller
-    /// connects waits for that.
-    async fn link(&self, ended: u64) -> Result<Link> {
+    /// Returns the present connection if it came after `ended`, otherwise a new one. While one caller connects, the others wait.
+    async fn link(&self, ended: u64) -> Result<ConnectionLink> {
         let mut present = self.link.lock().await;
         if let Some(link) = present.as_ref().filter(|link| link.generation > ended) {
             return Ok(link.clone());
@@ -94,9 +93,9 @@ impl Channel {
             .handshake(io)
             .await;
         let (send, connection) = handshake.map_err(|error| self.broken(error))?;
-        // Its error reaches every call that is in flight; it ends when the last caller is gone.
+        // Its error reaches every call in flight; it ends when the last caller is gone.
         drop(tokio::task::spawn_local(connection));
-        let link = Link { send, generation: ended + 1 };
+        let link = ConnectionLink { send, generation: ended + 1 };
         *present = Some(link.clone());
         Ok(link)
     }
@@ -106,15 +105,15 @@ impl Channel {
     }
 }
 
-/// One of those who share a connection.
+/// A caller that shares a connection with others.
 pub(crate) struct GrpcCaller {
     pub(super) infer: Rc<Request<()>>,
     pub(super) channel: Rc<Channel>,
-    pub(super) link: Link,
+    pub(super) link: ConnectionLink,
 }
 
 impl GrpcCaller {
-    /// Waits until a call can be made, over a new connection if the present one has ended.
+    /// Waits until a call is possible, over a new connection if the present one has ended.
     pub async fn ready(&mut self) -> Result<()> {
         let send = &mut self.link.send;
         if poll_fn(|context| send.poll_ready(context)).await.is_err() {

@@ -1,4 +1,4 @@
-//! How a call ended.
+//! The status with which a call ended.
 
 use galatea_types::{Code, Error};
 use http::{HeaderMap, StatusCode};
@@ -6,7 +6,7 @@ use percent_encoding::percent_decode;
 
 use crate::Target;
 
-/// The status in trailers, or in the headers of a response that has nothing else; `None`: there is none.
+/// Returns the status in trailers, or in the headers of a response without a body; `None`: there is none.
 pub(super) fn find(headers: &HeaderMap) -> Option<Result<(), Error>> {
     let code = headers.get("grpc-status")?.to_str().ok()?.parse().unwrap_or(2);
     if code == 0 {
@@ -19,7 +19,7 @@ pub(super) fn find(headers: &HeaderMap) -> Option<Result<(), Error>> {
     Some(Err(Error::new(class(code), text)))
 }
 
-/// The error of a response that is none of gRPC's.
+/// The error of a response that is not gRPC.
 pub(super) fn not_grpc(target: &Target, status: StatusCode) -> Error {
     Error::unavailable(format!(
         "{} answered with HTTP status {status} and no gRPC status; is this the server's gRPC port?",
@@ -27,7 +27,7 @@ pub(super) fn not_grpc(target: &Target, status: StatusCode) -> Error {
     ))
 }
 
-/// The error of a call that its connection broke. `answered`: this address has spoken gRPC before.
+/// The error of a call whose connection broke. `answered`: this address has spoken gRPC before.
 pub(super) fn broken(target: &Target, cause: h2::Error, answered: bool) -> Error {
     let mut text = format!("failed while calling {}: {cause}", target.url());
     if !answered {
@@ -71,7 +71,7 @@ fn name(code: u32) -> &'static str {
     }
 }
 
-/// `%XX` stands for a byte; what is no such pair stands for itself.
+/// Decodes `%XX` to a byte; a `%` without two hex digits stays as it is.
 fn percent_decoded(text: &[u8]) -> String {
     percent_decode(text).decode_utf8_lossy().into_owned()
 }

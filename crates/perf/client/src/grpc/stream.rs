@@ -17,11 +17,11 @@ use super::{
     unary::plain,
 };
 use crate::{
-    InferMark, Keep, PreparedInfer, StreamReply, prepared::WireForm, response_error::ResponseError,
-    transport::Route,
+    InferMark, KeepResponse, PreparedInfer, StreamReply, prepared::WireForm,
+    response_error::ResponseError, transport::Route,
 };
 
-/// Most capacity requested from flow control at a time.
+/// Most bytes of capacity requested from flow control at a time.
 const MAX_PIECE: usize = 1 << 20;
 
 /// Field numbers of `ModelStreamInferResponse`, `ModelInferResponse`, and its parameters' entries and values.
@@ -34,11 +34,11 @@ const KEY: u32 = 1;
 const VALUE: u32 = 2;
 const BOOL_PARAM: u32 = 1;
 
-/// The sending half of a `ModelStreamInfer` call. Dropped without [`finish`](Self::finish) while the receiver is
-/// gone too, it cancels the stream.
+/// The sending half of a `ModelStreamInfer` call. If it is dropped without [`finish`](Self::finish) and the receiver is
+/// gone too, the stream is cancelled.
 pub struct StreamSender {
     body: SendStream<Bytes>,
-    /// Not the channel: the two halves have one share of it.
+    /// Not the channel: the two halves share one place on it.
     route: Rc<Route>,
 }
 
@@ -73,10 +73,10 @@ impl GrpcCaller {
 }
 
 impl StreamSender {
-    /// Hands the request to the connection; waits while the server takes no more.
+    /// Sends the request over the connection; waits while the server accepts no more.
     ///
     /// # Errors
-    /// The stream or its connection has ended; the receiver has the reason.
+    /// If the stream or its connection has ended; the receiver has the reason.
     pub async fn send(&mut self, request: &PreparedInfer, mark: InferMark) -> Result<()> {
         let WireForm::Grpc(form) = &request.form else {
             return Err(Error::invalid_arg("the request was prepared for another protocol"));
@@ -88,7 +88,7 @@ impl StreamSender {
         Ok(())
     }
 
-    /// Hands the bytes over as flow control allows.
+    /// Sends the bytes as flow control allows.
     async fn push(&mut self, mut bytes: Bytes) -> Result<()> {
         while !bytes.is_empty() {
             self.body.reserve_capacity(bytes.len().min(MAX_PIECE));
@@ -118,16 +118,16 @@ impl StreamSender {
         }
     }
 
-    /// Ends the request side of the stream: no more requests come. Its responses still do.
+    /// Ends the request side of the stream. Responses still arrive.
     pub fn finish(mut self) {
-        // A stream that has ended already needs no end.
+        // An error means that the stream has already ended.
         let _ = self.body.send_data(Bytes::new(), true);
     }
 }
 
 impl StreamReceiver {
-    /// The next response; `None` once the stream has ended well, or after an error.
-    pub async fn next(&mut self, keep: Keep) -> Option<Result<StreamReply>> {
+    /// Returns the next response; `None` after the stream has ended well, or after an error.
+    pub async fn next(&mut self, keep: KeepResponse) -> Option<Result<StreamReply>> {
         let result = self.advance(keep).await;
         if !matches!(result, Ok(Some(_))) {
             self.state = State::Ended;
@@ -135,7 +135,7 @@ impl StreamReceiver {
         result.transpose()
     }
 
-    async fn advance(&mut self, keep: Keep) -> Result<Option<StreamReply>> {
+    async fn advance(&mut self, keep: KeepResponse) -> Result<Option<StreamReply>> {
         let limit = self.channel.route.response_limit;
         loop {
             match &mut self.state {
@@ -163,7 +163,7 @@ impl StreamReceiver {
                     match body.data().await {
                         Some(piece) => {
                             let piece = piece.map_err(|error| self.channel.broken(error))?;
-                            // Cannot fail: no more is given back than came.
+                            // Cannot fail: no more is released than was received.
                             let _ = body.flow_control().release_capacity(piece.len());
                             self.reader.push(piece);
                             self.reader.check_length(limit)?;
@@ -176,7 +176,7 @@ impl StreamReceiver {
     }
 }
 
-/// `None`, or the error that the stream ended with.
+/// Returns `None`, or the error with which the stream ended.
 async fn ended(
     body: &mut RecvStream,
     channel: &Channel,
@@ -191,14 +191,14 @@ async fn ended(
     }
 }
 
-/// Reads an encoded `ModelStreamInferResponse`, its tensors only if they are to be kept.
-fn reply(at: Instant, message: Bytes, keep: Keep) -> Result<StreamReply> {
+/// Reads an encoded `ModelStreamInferResponse`, its tensors only if they are kept.
+fn reply(at: Instant, message: Bytes, keep: KeepResponse) -> Result<StreamReply> {
     let malformed = |_: NoMessage| ResponseError::NotProtobuf;
     let mut reply = StreamReply {
         at,
         id: None,
         error: None,
-        // What has no such parameter is the only response to its request.
+        // A response without this parameter is the only one to its request.
         is_final: true,
         is_empty: true,
         outputs: Vec::new(),
@@ -216,7 +216,7 @@ fn reply(at: Instant, message: Bytes, keep: Keep) -> Result<StreamReply> {
             _ => {}
         }
     }
-    if let (Keep::Outputs, Some(response), None) = (keep, response, &reply.error) {
+    if let (KeepResponse::Outputs, Some(response), None) = (keep, response, &reply.error) {
         reply.outputs = outputs::decode(response)?;
     }
     Ok(reply)
@@ -240,7 +240,7 @@ fn read_response(response: &[u8], reply: &mut StreamReply) -> Result<(), NoMessa
     Ok(())
 }
 
-/// The value of the entry, if it is that of `triton_final_response`.
+/// Returns the value of the entry, if it is `triton_final_response`.
 fn final_flag(entry: &[u8]) -> Result<Option<bool>, NoMessage> {
     let mut is_it = false;
     let mut value: &[u8] = &[];
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn read(message: &ModelStreamInferResponse, keep: Keep) -> StreamReply {
+    fn read(message: &ModelStreamInferResponse, keep: KeepResponse) -> StreamReply {
         reply(Instant::now(), message.encode_to_vec().into(), keep).unwrap()
     }
 
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn flags_are_read_without_decoding() {
         for (flag, expected) in [(None, true), (Some(true), true), (Some(false), false)] {
-            let found = read(&response(flag), Keep::Nothing);
+            let found = read(&response(flag), KeepResponse::Nothing);
             assert_eq!((found.id, found.is_final, found.is_empty), (Some(17), expected, true));
             assert_eq!(found.error, None);
         }
@@ -306,9 +306,9 @@ mod tests {
             InferOutputTensor { name: "A".into(), datatype: "UINT8".into(), ..Default::default() };
         inner.outputs.push(output);
         inner.raw_output_contents.push(Bytes::from_static(b"x"));
-        let found = read(&message, Keep::Nothing);
+        let found = read(&message, KeepResponse::Nothing);
         assert!(!found.is_empty && found.outputs.is_empty());
-        let found = read(&message, Keep::Outputs);
+        let found = read(&message, KeepResponse::Outputs);
         assert_eq!(found.outputs[0].data, "x");
     }
 
@@ -316,7 +316,7 @@ mod tests {
     fn errors_keep_text_and_id() {
         let mut message = response(None);
         message.error_message = "no such model".into();
-        let found = read(&message, Keep::Outputs);
+        let found = read(&message, KeepResponse::Outputs);
         assert_eq!((found.error.as_deref(), found.id), (Some("no such model"), Some(17)));
     }
 }

@@ -14,18 +14,19 @@ use super::{
     outputs, status,
 };
 use crate::{
-    CallTimes, InferMark, Keep, Reply, request_error::RequestError, response_error::ResponseError,
+    CallTimes, InferMark, KeepResponse, Reply, request_error::RequestError,
+    response_error::ResponseError,
 };
 
-/// The response's message, empty unless it was to be kept.
+/// A response's message, empty if it is not kept.
 struct Answer {
     message: Bytes,
     times: CallTimes,
 }
 
-/// Why a call failed, and whether it may be sent again.
+/// The reason why a call failed, which decides about a second attempt.
 enum Failure {
-    /// The connection ended before anything of a response had come.
+    /// The connection ended before any part of a response had come.
     NotBegun(h2::Error),
     Final(Error),
 }
@@ -41,20 +42,20 @@ impl GrpcCaller {
         &mut self,
         request: &GrpcInfer,
         mark: InferMark,
-        keep: Keep,
+        keep: KeepResponse,
     ) -> Result<Reply> {
         let start = Instant::now();
         let front = request.front(mark)?;
         let head = Request::clone(&self.infer);
-        let answer = self.call(head, front, request.tail(), keep == Keep::Outputs).await?;
+        let answer = self.call(head, front, request.tail(), keep == KeepResponse::Outputs).await?;
         let outputs = match keep {
-            Keep::Nothing => Vec::new(),
-            Keep::Outputs => outputs::decode(answer.message)?,
+            KeepResponse::Nothing => Vec::new(),
+            KeepResponse::Outputs => outputs::decode(answer.message)?,
         };
         Ok(Reply { times: CallTimes { start, ..answer.times }, outputs })
     }
 
-    /// Any other call: `message` has its prefix.
+    /// Makes another call: `message` has its prefix.
     pub async fn exchange(&mut self, head: Request<()>, message: Bytes) -> Result<Bytes> {
         Ok(self.call(head, message, [].iter(), true).await?.message)
     }
@@ -127,7 +128,7 @@ impl GrpcCaller {
         let limit = self.channel.route.response_limit;
         while let Some(piece) = body.data().await {
             let piece = piece.map_err(|error| self.channel.broken(error))?;
-            // Cannot fail: no more is given back than came.
+            // Cannot fail: no more is released than was received.
             let _ = body.flow_control().release_capacity(piece.len());
             if keep {
                 reader.push(piece);
@@ -138,7 +139,7 @@ impl GrpcCaller {
         let trailers = body.trailers().await.map_err(|error| self.channel.broken(error))?;
         match trailers.as_ref().and_then(status::find) {
             Some(ended) => ended?,
-            // Its status, a good one, came with the headers.
+            // A good status came with the headers.
             None if status::find(&head.headers).is_some() => {}
             None => return Err(ResponseError::NoStatus.into()),
         }
@@ -150,7 +151,7 @@ impl GrpcCaller {
     }
 }
 
-/// The message as it was before the server compressed it.
+/// Returns the message, decompressed.
 pub(super) fn plain(message: Message, headers: &HeaderMap, limit: usize) -> Result<Bytes> {
     if !message.is_compressed {
         return Ok(message.bytes);
@@ -161,7 +162,7 @@ pub(super) fn plain(message: Message, headers: &HeaderMap, limit: usize) -> Resu
     Ok(plain.ok_or(ResponseError::TooLong { limit })?)
 }
 
-/// Hands the whole message to the connection, which holds references and sends as fast as the server takes it.
+/// Queues the whole message on the connection, which holds references and sends as fast as the server reads.
 fn send(
     body: &mut SendStream<Bytes>,
     front: Bytes,
@@ -176,14 +177,14 @@ fn send(
     Ok(())
 }
 
-/// Whether the server cannot have worked on the call, or an idle connection was found dead.
+/// Returns true if the server cannot have started the call, or an idle connection was dead.
 fn may_repeat(error: &h2::Error) -> bool {
     error.is_io()
         || error.reason() == Some(Reason::REFUSED_STREAM)
         || error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
 }
 
-/// A message of one buffer, with its prefix.
+/// Returns a message in one buffer, with its prefix.
 pub(super) fn framed(message: &impl prost::Message) -> Result<Bytes> {
     let length = message.encoded_len();
     let prefix = super::message::prefix(false, length)

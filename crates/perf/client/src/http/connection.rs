@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, opened again when it has to be.
+//! An HTTP/1.1 connection that is opened again when needed.
 
 use std::{
     io::{self, IoSlice},
@@ -13,16 +13,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
     HttpInfer, checked, not_http, outputs,
-    parser::{Progress, Response, ResponseParser},
+    parser::{ParseProgress, Response, ResponseParser},
     request::request_line,
 };
 use crate::{
-    CallTimes, InferMark, Keep, Reply,
+    CallTimes, InferMark, KeepResponse, Reply,
     response_error::ResponseError,
     transport::{Route, Transport},
 };
 
-/// Free capacity that every read has, and the most that is set aside for what a response announces.
+/// Free capacity of every read, and the most that is reserved for an announced response.
 const MIN_READ: usize = 4 << 10;
 const INITIAL_READ: usize = 32 << 10;
 const MAX_READ: usize = 16 << 20;
@@ -35,7 +35,7 @@ pub(crate) struct HttpConnection {
     scratch: Vec<u8>,
 }
 
-/// Why an attempt failed, and whether anything of a response had come.
+/// The reason why an attempt failed, and `began`: part of a response had come.
 struct Failure {
     began: bool,
     error: Error,
@@ -56,22 +56,22 @@ impl HttpConnection {
         &mut self,
         request: &HttpInfer,
         mark: InferMark,
-        keep: Keep,
+        keep: KeepResponse,
     ) -> Result<Reply> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let front = request.front(mark, &mut scratch);
-        let result = self.call(front, request.tail(), keep == Keep::Outputs).await;
+        let result = self.call(front, request.tail(), keep == KeepResponse::Outputs).await;
         self.scratch = scratch;
         let (response, times) = result?;
         checked(&response, "the inference request")?;
         let outputs = match keep {
-            Keep::Nothing => Vec::new(),
-            Keep::Outputs => outputs::decode(response.body, response.header_length)?,
+            KeepResponse::Nothing => Vec::new(),
+            KeepResponse::Outputs => outputs::decode(response.body, response.header_length)?,
         };
         Ok(Reply { times, outputs })
     }
 
-    /// Any other request. `path` is what follows the target's base path.
+    /// Sends another request. `path` follows the target's base path.
     pub async fn exchange(
         &mut self,
         method: &str,
@@ -83,7 +83,7 @@ impl HttpConnection {
         Ok(self.call(request.as_bytes(), [].iter(), true).await?.0)
     }
 
-    /// Sends a request whose response is read by somebody else, from the connection that this gives.
+    /// Sends a request and returns the connection, from which the caller reads the response.
     pub async fn send(&mut self, method: &str, path: &str, body: &str) -> Result<Transport> {
         let mut request = request_line(&self.route.target, method, path)?;
         request.push_str(&json_body(body));
@@ -169,12 +169,12 @@ impl HttpConnection {
                 error: ResponseError::TooLong { limit: self.route.response_limit }.into(),
             })?;
             let progress = match count {
-                0 => parser.end(&mut self.buffer).map(Progress::Done),
+                0 => parser.end(&mut self.buffer).map(ParseProgress::Done),
                 _ => parser.advance(&mut self.buffer),
             };
             match progress {
-                Ok(Progress::Done(response)) => return Ok((response, at)),
-                Ok(Progress::More(bytes)) => missing = bytes,
+                Ok(ParseProgress::Done(response)) => return Ok((response, at)),
+                Ok(ParseProgress::More(bytes)) => missing = bytes,
                 Err(malformed) => {
                     let error = not_http(malformed, &self.route.target.url());
                     return Err(Failure { began: true, error });
@@ -193,7 +193,7 @@ impl HttpConnection {
     }
 }
 
-/// The rest of a request that has this body.
+/// Returns the rest of a request with this body.
 fn json_body(body: &str) -> String {
     format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use super::{
     HttpConnection, checked, json_data, model_path, not_http,
-    parser::{Progress, Response, ResponseParser},
+    parser::{ParseProgress, Response, ResponseParser},
 };
 use crate::{
     InferTemplate, InputData, OutputTensor, TensorMetadata, response_error::ResponseError,
@@ -21,12 +21,12 @@ pub(crate) struct HttpEvents {
     io: Transport,
     url: String,
     parser: ResponseParser,
-    /// As it comes from the connection.
+    /// Bytes from the connection.
     buffer: BytesMut,
-    /// Text of events that is not complete, and how much of it was looked through for an end.
+    /// Text of incomplete events, and the length of its part that was searched for an end.
     text: BytesMut,
     searched: usize,
-    /// Of the whole response.
+    /// Limit of the whole response.
     limit: usize,
     received: usize,
     is_ended: bool,
@@ -36,7 +36,7 @@ impl HttpConnection {
     /// Sends the request to `generate_stream`, its inputs as plain JSON.
     ///
     /// # Errors
-    /// What JSON cannot carry; that there is no connection.
+    /// If JSON cannot carry the inputs, or there is no connection.
     pub async fn events(
         mut self,
         template: &InferTemplate,
@@ -60,10 +60,10 @@ impl HttpConnection {
 }
 
 impl HttpEvents {
-    /// The outputs of the next response, of these types and names; `None` at the end.
+    /// Returns the outputs of the next response, with these types and names; `None` at the end.
     ///
     /// # Errors
-    /// The server's, with its text.
+    /// Those of the server, with its text.
     pub async fn next(&mut self, known: &[TensorMetadata]) -> Result<Option<Vec<OutputTensor>>> {
         loop {
             if let Some(event) = take_event(&mut self.text, &mut self.searched) {
@@ -86,12 +86,12 @@ impl HttpEvents {
             return Err(ResponseError::TooLong { limit: self.limit }.into());
         }
         let progress = match count {
-            0 => self.parser.end(&mut self.buffer).map(Progress::Done),
+            0 => self.parser.end(&mut self.buffer).map(ParseProgress::Done),
             _ => self.parser.advance(&mut self.buffer),
         };
         match progress.map_err(|malformed| not_http(malformed, &self.url))? {
-            Progress::Done(response) => self.end(response),
-            Progress::More(_) => {
+            ParseProgress::Done(response) => self.end(response),
+            ParseProgress::More(_) => {
                 if let Some(body) = self.parser.take_success() {
                     self.text.extend_from_slice(&body);
                 }
@@ -136,10 +136,10 @@ fn body(template: &InferTemplate, id: Option<&str>) -> Result<String> {
     Ok(format!("{{{}}}", fields.join(",")))
 }
 
-/// What follows `data:` up to the next empty line.
+/// Takes the text after `data:` up to the next empty line.
 fn take_event(text: &mut BytesMut, searched: &mut usize) -> Option<Vec<u8>> {
     loop {
-        // The end may have begun in what was there before.
+        // The end may have begun in the text before.
         let start = searched.saturating_sub(3);
         *searched = text.len();
         let is_end =

@@ -1,4 +1,4 @@
-//! A plain GET, for what is not part of the protocol.
+//! A plain GET, for pages outside the protocol.
 
 use bytes::Bytes;
 use galatea_types::{Error, Result};
@@ -6,29 +6,29 @@ use galatea_types::{Error, Result};
 use super::HttpConnection;
 use crate::{Compression, Protocol, Target, Tls, transport::Route};
 
-/// How a page is fetched.
+/// The options of a GET.
 #[derive(Clone, Debug)]
 pub struct GetOptions {
-    /// For `https://`, which is refused without.
+    /// TLS settings for `https://`, which is refused without them.
     pub tls: Option<Tls>,
-    /// Sent with the request.
+    /// Headers of the request.
     pub headers: Vec<(String, String)>,
-    /// Bytes of the response at most, its head included.
+    /// Largest response in bytes, with its head.
     pub limit: usize,
 }
 
 impl Default for GetOptions {
-    /// Without a limit.
+    /// No limit.
     fn default() -> Self {
         Self { tls: None, headers: Vec::new(), limit: usize::MAX }
     }
 }
 
-/// Fetches `url`, with or without `http://` in front, and gives status and body.
+/// Fetches `url`, with or without `http://` in front, and returns status and body.
 ///
 /// # Errors
-/// If the URL is of another kind, there is no response, or it is longer than the limit; if the files for TLS are not usable, or a
-/// header cannot be sent.
+/// If the URL has another scheme, there is no response, or it is longer than the limit; if the files for TLS are not usable,
+/// or a header cannot be sent.
 pub async fn get(url: &str, options: GetOptions) -> Result<(u16, Bytes)> {
     let GetOptions { tls, headers, limit } = options;
     let (target, path) = parse(url, tls.as_ref()).ok_or_else(|| {

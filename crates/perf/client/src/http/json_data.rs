@@ -1,11 +1,11 @@
-//! Tensor elements as JSON, and back.
+//! Conversion of tensor elements to JSON and back.
 
 use std::fmt::Write;
 
 use galatea_types::{DataType, Error, byte_strings};
 use serde_json::Value;
 
-/// Tensors that do not go into JSON, or do not come out of it.
+/// The reason why a tensor cannot be written as JSON, or read from it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JsonDataError {
     #[error(
@@ -35,8 +35,8 @@ impl From<JsonDataError> for Error {
 /// Appends the elements of row-major little-endian `data` to `json`, comma-separated and without brackets.
 ///
 /// # Errors
-/// What JSON cannot carry, with the tensor's name: FP16 and BF16, numbers that are not finite, text that is not
-/// UTF-8; and data that does not consist of whole elements.
+/// If JSON cannot carry the tensor: FP16 and BF16, numbers that are not finite, text that is not UTF-8; or if the data does
+/// not consist of whole elements. The error has the tensor's name.
 pub(super) fn write(
     json: &mut String,
     name: &str,
@@ -115,10 +115,10 @@ fn texts(json: &mut String, name: &str, data: &[u8]) -> Result<(), JsonDataError
     Ok(())
 }
 
-/// The elements of a response's `data`, which may be nested, as row-major little-endian bytes.
+/// Returns the elements of a response's `data`, which may be nested, as row-major little-endian bytes.
 ///
 /// # Errors
-/// With the output's name, if an element is not of the data type.
+/// If an element is not of the data type; the error has the output's name.
 pub(super) fn read(
     name: &str,
     data_type: DataType,
@@ -131,7 +131,7 @@ pub(super) fn read(
     }
 }
 
-/// Depth is bounded by the JSON parser's own limit.
+/// Appends elements. The JSON parser's own limit bounds the depth.
 fn push(bytes: &mut Vec<u8>, data_type: DataType, value: &Value) -> Option<()> {
     if let Value::Array(values) = value {
         return values.iter().try_for_each(|value| push(bytes, data_type, value));

@@ -20,18 +20,18 @@ use galatea_types::{Code, Error, Result};
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, utf8_percent_encode};
 
 use crate::OutputTensor;
-use parser::{Malformed, Progress, Response, ResponseParser};
+use parser::{ParseError, ParseProgress, Response, ResponseParser};
 
 /// Reads the whole HTTP response to an inference request from `bytes`, as it came from the socket.
 ///
 /// # Errors
-/// If the bytes are no complete response, are an error of the server, or hold tensors that cannot be read.
+/// If the bytes are not a complete response, are an error of the server, or have tensors that cannot be read.
 pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
     let mut buffer = BytesMut::from(bytes);
     let mut parser = ResponseParser::new(true);
     let response = match parser.advance(&mut buffer) {
-        Ok(Progress::Done(response)) => Ok(response),
-        Ok(Progress::More(_)) => parser.end(&mut buffer),
+        Ok(ParseProgress::Done(response)) => Ok(response),
+        Ok(ParseProgress::More(_)) => parser.end(&mut buffer),
         Err(malformed) => Err(malformed),
     };
     let response = response.map_err(|malformed| not_http(malformed, "the server"))?;
@@ -40,14 +40,14 @@ pub fn decode_infer_response(bytes: &[u8]) -> Result<Vec<OutputTensor>> {
 }
 
 /// The error of a response that breaks the protocol.
-fn not_http(malformed: Malformed, url: &str) -> Error {
+fn not_http(malformed: ParseError, url: &str) -> Error {
     Error::unavailable(format!(
         "the answer of {url} is not HTTP/1.1: {malformed}; is this the server's HTTP port?"
     ))
     .with_source(malformed)
 }
 
-/// The error in a response, if its status is not 200. `what` names the request.
+/// Returns the error in a response whose status is not 200. `what` names the request.
 fn checked(response: &Response, what: &str) -> Result<()> {
     if response.status == 200 {
         return Ok(());
@@ -65,7 +65,7 @@ fn checked(response: &Response, what: &str) -> Result<()> {
     Err(Error::new(code, error_text(response, what)))
 }
 
-/// The server's error text where there is one.
+/// Returns the server's error text, or one made from its status.
 fn error_text(response: &Response, what: &str) -> String {
     #[derive(serde::Deserialize)]
     struct ErrorDocument {
@@ -83,14 +83,14 @@ fn error_text(response: &Response, what: &str) -> String {
     }
 }
 
-/// What is encoded in a part of a path: as little as can be, because Triton does not decode.
+/// Characters that are encoded in a path segment: as few as possible, because Triton does not decode.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'/').add(b'?').add(b'#');
 
 fn path_segment(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, ENCODED)
 }
 
-/// `/v2/models/NAME` or `/v2/models/NAME/versions/VERSION`.
+/// Returns `/v2/models/NAME` or `/v2/models/NAME/versions/VERSION`.
 fn model_path(model: &str, version: &str) -> String {
     let model = path_segment(model);
     match version {

@@ -1,4 +1,4 @@
-//! The tensors of an inference response: a JSON header, and binary data behind it.
+//! The tensors of an inference response: a JSON header, followed by binary data.
 
 use bytes::Bytes;
 use galatea_types::{DataType, Result};
@@ -30,7 +30,7 @@ struct Parameters {
     binary_data_size: Option<usize>,
 }
 
-/// The outputs, their binary data being slices of the body. `header_length`: where the JSON ends, if data follows.
+/// Returns the outputs; their binary data are slices of the body. `header_length`: length of the JSON, if data follows.
 pub(super) fn decode(body: Bytes, header_length: Option<usize>) -> Result<Vec<OutputTensor>> {
     let header_length = header_length.unwrap_or(body.len());
     let length = body.len();
@@ -53,7 +53,7 @@ fn tensor(output: Output, binary: &mut Bytes) -> Result<OutputTensor> {
             return Err(ResponseError::DataSize { output: name, size, left }.into());
         }
         (None, Some(data)) => json_data::read(&name, data_type, &data)?.into(),
-        // It lies in a shared memory region.
+        // The output is in a shared memory region.
         (None, None) => Bytes::new(),
     };
     Ok(OutputTensor { name, data_type, shape, data })

@@ -7,7 +7,7 @@ use std::{cell::Cell, io::Read, rc::Rc};
 use crate::support::{listen, run, target, template};
 use bytes::{Bytes, BytesMut};
 use galatea_client::{
-    Compression, Connector, InferMark, Keep, PreparedInfer, Protocol, SequenceMark, Target,
+    Compression, Connector, InferMark, KeepResponse, PreparedInfer, Protocol, SequenceMark, Target,
 };
 use galatea_proto::inference::{
     InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
@@ -131,12 +131,14 @@ fn calls_carry_path_metadata_and_message() {
         let mut caller = Connector::new(grpc(port)).unwrap().caller().await.unwrap();
         let sequence = Some(SequenceMark { id: 1, start: true, end: true });
         let mark = InferMark { id: Some(9), sequence };
-        let reply = caller.infer(&prepared, mark, Keep::Outputs).await.unwrap();
+        let reply = caller.infer(&prepared, mark, KeepResponse::Outputs).await.unwrap();
         assert_eq!(reply.outputs[0].data, "abcd");
         let times = reply.times;
         assert!(times.start <= times.sent && times.sent <= times.first_byte);
         assert!(times.first_byte <= times.end);
-        assert!(caller.infer(&prepared, mark, Keep::Nothing).await.unwrap().outputs.is_empty());
+        assert!(
+            caller.infer(&prepared, mark, KeepResponse::Nothing).await.unwrap().outputs.is_empty()
+        );
     });
 }
 
@@ -161,8 +163,10 @@ fn statuses_become_errors_wherever_they_stand() {
         let prepared = PreparedInfer::new(&grpc(port), &template("abcd")).unwrap();
         let mut caller = Connector::new(grpc(port)).unwrap().caller().await.unwrap();
         for (code, text) in [(Code::NotFound, "no \"m\""), (Code::InvalidArg, "wrong")] {
-            let error =
-                caller.infer(&prepared, InferMark::default(), Keep::Nothing).await.unwrap_err();
+            let error = caller
+                .infer(&prepared, InferMark::default(), KeepResponse::Nothing)
+                .await
+                .unwrap_err();
             assert_eq!((error.code(), error.message()), (code, text));
         }
     });
@@ -210,9 +214,9 @@ fn large_and_compressed_messages_travel_both_ways() {
             let prepared = PreparedInfer::new(&target, &template(data.clone())).unwrap();
             let mut caller = Connector::new(target).unwrap().caller().await.unwrap();
             let mark = InferMark::default();
-            let reply = caller.infer(&prepared, mark, Keep::Outputs).await.unwrap();
+            let reply = caller.infer(&prepared, mark, KeepResponse::Outputs).await.unwrap();
             assert!(reply.outputs[0].data == data, "{compression:?}");
-            caller.infer(&prepared, mark, Keep::Nothing).await.unwrap();
+            caller.infer(&prepared, mark, KeepResponse::Nothing).await.unwrap();
         }
     });
 }
@@ -231,7 +235,7 @@ fn six_callers_share_a_connection() {
         for count in 1..=13 {
             callers.push(connector.caller().await.unwrap());
             for caller in &mut callers {
-                caller.infer(&prepared, InferMark::default(), Keep::Nothing).await.unwrap();
+                caller.infer(&prepared, InferMark::default(), KeepResponse::Nothing).await.unwrap();
             }
             assert_eq!(connections.get(), usize::div_ceil(count, 6));
         }
@@ -264,7 +268,7 @@ fn a_connection_that_has_ended_is_reopened() {
         let prepared = PreparedInfer::new(&grpc(port), &template("abcd")).unwrap();
         let mut caller = Connector::new(grpc(port)).unwrap().caller().await.unwrap();
         for _ in 0..4 {
-            caller.infer(&prepared, InferMark::default(), Keep::Nothing).await.unwrap();
+            caller.infer(&prepared, InferMark::default(), KeepResponse::Nothing).await.unwrap();
         }
     });
 }
@@ -283,7 +287,7 @@ fn what_is_no_grpc_server_is_named() {
             });
             let prepared = PreparedInfer::new(&grpc(port), &template("abcd")).unwrap();
             let mut caller = Connector::new(grpc(port)).unwrap().caller().await.unwrap();
-            let reply = caller.infer(&prepared, InferMark::default(), Keep::Nothing).await;
+            let reply = caller.infer(&prepared, InferMark::default(), KeepResponse::Nothing).await;
             let error = reply.unwrap_err();
             assert_eq!(error.code(), Code::Unavailable);
             let expected = format!("failed while calling grpc://127.0.0.1:{port}: ");
@@ -302,7 +306,8 @@ fn an_http_2_server_without_grpc_is_named() {
         });
         let prepared = PreparedInfer::new(&grpc(port), &template("abcd")).unwrap();
         let mut caller = Connector::new(grpc(port)).unwrap().caller().await.unwrap();
-        let error = caller.infer(&prepared, InferMark::default(), Keep::Nothing).await.unwrap_err();
+        let error =
+            caller.infer(&prepared, InferMark::default(), KeepResponse::Nothing).await.unwrap_err();
         assert!(error.message().contains("HTTP status 404"), "{error}");
     });
 }
@@ -366,7 +371,7 @@ fn streams_carry_several_requests_at_once() {
         }
         sender.finish();
         let mut seen = Vec::new();
-        while let Some(reply) = receiver.next(Keep::Outputs).await {
+        while let Some(reply) = receiver.next(KeepResponse::Outputs).await {
             let reply = reply.unwrap();
             assert_eq!(reply.is_empty, reply.outputs.is_empty());
             seen.push((reply.id.unwrap(), reply.is_final, reply.is_empty, reply.error));
@@ -378,7 +383,7 @@ fn streams_carry_several_requests_at_once() {
             (2, true, true, Some("failed".to_owned())),
         ];
         assert_eq!(seen, expected);
-        assert!(receiver.next(Keep::Nothing).await.is_none());
+        assert!(receiver.next(KeepResponse::Nothing).await.is_none());
     });
 }
 
@@ -393,10 +398,10 @@ fn a_stream_that_fails_reports_the_error_and_ends() {
         });
         let connector = Connector::new(grpc(port)).unwrap();
         let (_sender, mut receiver) = connector.stream().await.unwrap();
-        assert_eq!(receiver.next(Keep::Nothing).await.unwrap().unwrap().id, Some(1));
-        let error = receiver.next(Keep::Nothing).await.unwrap().unwrap_err();
+        assert_eq!(receiver.next(KeepResponse::Nothing).await.unwrap().unwrap().id, Some(1));
+        let error = receiver.next(KeepResponse::Nothing).await.unwrap().unwrap_err();
         assert_eq!((error.code(), error.message()), (Code::Unavailable, "going away"));
-        assert!(receiver.next(Keep::Nothing).await.is_none());
+        assert!(receiver.next(KeepResponse::Nothing).await.is_none());
     });
 }
 
@@ -441,7 +446,7 @@ fn streams_wait_for_a_server_that_does_not_read() {
         assert!(before < 20, "{before} requests were taken");
         go.send(()).unwrap();
         sending.await.unwrap();
-        assert!(receiver.next(Keep::Nothing).await.is_none());
+        assert!(receiver.next(KeepResponse::Nothing).await.is_none());
         assert!(received.await.unwrap() > 100 * 40_000);
     });
 }

@@ -5,7 +5,8 @@
 use crate::support::{listen, run, target, template};
 use bytes::Bytes;
 use galatea_client::{
-    Caller, Connector, GetOptions, InferMark, Keep, PreparedInfer, Protocol, Reply, Target, get,
+    Caller, Connector, GetOptions, InferMark, KeepResponse, PreparedInfer, Protocol, Reply, Target,
+    get,
 };
 use galatea_types::{Code, Result};
 use tokio::{
@@ -42,7 +43,7 @@ fn answer_each(listener: TcpListener, answers: Vec<&'static str>) {
 
 async fn infer(caller: &mut Caller, target: &Target) -> Result<Reply> {
     let request = PreparedInfer::new(target, &template("abcd"))?;
-    caller.infer(&request, InferMark::default(), Keep::Nothing).await
+    caller.infer(&request, InferMark::default(), KeepResponse::Nothing).await
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn calls_share_a_connection_and_are_timed() {
         let mut caller = Connector::new(target).unwrap().caller().await.unwrap();
         for id in 0..3 {
             let mark = InferMark { id: Some(id), sequence: None };
-            let times = caller.infer(&prepared, mark, Keep::Nothing).await.unwrap().times;
+            let times = caller.infer(&prepared, mark, KeepResponse::Nothing).await.unwrap().times;
             assert!(times.start <= times.sent && times.sent <= times.first_byte);
             assert!(times.first_byte <= times.end);
         }
@@ -182,7 +183,8 @@ fn large_tensors_travel_both_ways() {
         let target = target(Protocol::Http, port);
         let prepared = PreparedInfer::new(&target, &template(data)).unwrap();
         let mut caller = Connector::new(target).unwrap().caller().await.unwrap();
-        let reply = caller.infer(&prepared, InferMark::default(), Keep::Outputs).await.unwrap();
+        let reply =
+            caller.infer(&prepared, InferMark::default(), KeepResponse::Outputs).await.unwrap();
         let [output] = &reply.outputs[..] else { panic!("{}", reply.outputs.len()) };
         assert!(output.data == expected);
     });
@@ -204,7 +206,8 @@ fn an_answer_before_the_request_was_read_is_used() {
         let target = target(Protocol::Http, port);
         let prepared = PreparedInfer::new(&target, &template(vec![1; 1 << 20])).unwrap();
         let mut caller = Connector::new(target).unwrap().caller().await.unwrap();
-        let error = caller.infer(&prepared, InferMark::default(), Keep::Nothing).await.unwrap_err();
+        let error =
+            caller.infer(&prepared, InferMark::default(), KeepResponse::Nothing).await.unwrap_err();
         assert_eq!(error.message(), "HTTP status 413 for the inference request: big");
     });
 }
@@ -229,7 +232,7 @@ fn requests_of_the_other_protocol_are_refused() {
         let prepared = PreparedInfer::new(&target(Protocol::Grpc, port), &template("a")).unwrap();
         let connector = Connector::new(target(Protocol::Http, port)).unwrap();
         let mut caller = connector.caller().await.unwrap();
-        let reply = caller.infer(&prepared, InferMark::default(), Keep::Nothing).await;
+        let reply = caller.infer(&prepared, InferMark::default(), KeepResponse::Nothing).await;
         assert_eq!(reply.unwrap_err().code(), Code::InvalidArg);
         assert_eq!(connector.stream().await.err().unwrap().code(), Code::Unsupported);
     });

@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use crate::support::{listen, run, target, template};
-use galatea_client::{Connector, InferMark, Keep, PreparedInfer, Protocol, Target, Tls};
+use galatea_client::{Connector, InferMark, KeepResponse, PreparedInfer, Protocol, Target, Tls};
 use galatea_types::{Error, Result};
 use rustls::{
     RootCertStore, ServerConfig,
@@ -67,7 +67,7 @@ fn tls() -> Tls {
 async fn call(target: Target) -> Result<()> {
     let request = PreparedInfer::new(&target, &template("abcd"))?;
     let mut caller = Connector::new(target)?.caller().await?;
-    caller.infer(&request, InferMark::default(), Keep::Nothing).await.map(|_| ())
+    caller.infer(&request, InferMark::default(), KeepResponse::Nothing).await.map(|_| ())
 }
 
 async fn try_https(certificate: &str, asks_for_client: bool, tls: Tls) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Pixels in memory: their colours, their orientation, their number.
+//! Pixels in memory: their colours, orientation and number.
 
 use super::orientation::Orientation;
 
@@ -12,7 +12,7 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    /// Turned and mirrored as it is to be looked at.
+    /// Returns the picture turned and mirrored upright.
     pub fn oriented(self, orientation: Orientation) -> Self {
         if orientation == Orientation::default() {
             return self;
@@ -34,7 +34,7 @@ impl Bitmap {
         Self { width, height, pixels, ..self }
     }
 
-    /// With so many channels, 1 or 3.
+    /// Converts to this number of channels, 1 or 3.
     pub fn with_channels(self, channels: usize) -> Self {
         let pixels = match (self.channels, channels) {
             (3, 1) => self.pixels.as_chunks().0.iter().map(grey).collect(),
@@ -44,7 +44,7 @@ impl Bitmap {
         Self { channels, pixels, ..self }
     }
 
-    /// Brought to this size: each pixel is the mean of those around its place, the nearer ones counting more.
+    /// Resizes the picture. Each pixel is the mean of those around its position; nearer ones weigh more.
     pub fn resized(self, width: usize, height: usize) -> Self {
         if (width, height) == (self.width, self.height) {
             return self;
@@ -68,7 +68,7 @@ impl Bitmap {
                     let values = row.iter().skip(first * self.channels + channel);
                     let values = values.step_by(self.channels).zip(weights);
                     let value: f32 = values.fold(0.0, |sum, (value, weight)| sum + value * weight);
-                    // A cast keeps to the bounds of the type.
+                    // A cast saturates at the bounds of the type.
                     value.round() as u8
                 }));
             }
@@ -77,18 +77,18 @@ impl Bitmap {
     }
 }
 
-/// By how bright people see the colours.
+/// Returns the brightness that people perceive.
 fn grey(&[red, green, blue]: &[u8; 3]) -> u8 {
     let sum = 2126 * u32::from(red) + 7152 * u32::from(green) + 722 * u32::from(blue);
     u8::try_from(sum / 10_000).unwrap_or(u8::MAX)
 }
 
-/// The first of the `old` places that the place `at` of `new` ones is made of, and how much it and those behind it count.
+/// Returns the first of the `old` positions that new position `at` is made of, and the weights of it and those after it.
 fn weights(at: usize, old: usize, new: usize) -> (usize, Vec<f32>) {
     let ratio = old as f32 / new as f32;
     let reach = ratio.max(1.0);
     let center = (at as f32 + 0.5) * ratio;
-    // A cast keeps to the bounds of the type.
+    // A cast saturates at the bounds of the type.
     let first = ((center - reach).floor() as usize).min(old - 1);
     let end = ((center + reach).ceil() as usize).clamp(first + 1, old);
     let weight = |place: usize| (1.0 - ((place as f32 - (center - 0.5)) / reach).abs()).max(0.0);

@@ -1,4 +1,4 @@
-//! Files of pictures: PNG and JPEG read, PNG written.
+//! Reader of PNG and JPEG files, and writer of PNG.
 
 use std::{error::Error, io::Cursor};
 
@@ -10,14 +10,14 @@ use zune_jpeg::{
 
 use super::{PictureError, bitmap::Bitmap, orientation::Orientation};
 
-/// Largest picture, in pixels to a side and bytes once it is decoded: few bytes may say that they are a huge one.
+/// Largest picture, in pixels per side and decoded bytes: a small file may claim to be huge.
 const LONGEST_SIDE: usize = 16_384;
 const MOST_BYTES: usize = 512 << 20;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 const JPEG: &[u8] = b"\xff\xd8\xff";
 
-/// The picture in a file, as it is to be looked at.
+/// Decodes the picture in a file and turns it upright.
 pub(super) fn decoded(file: &[u8]) -> Result<Bitmap, PictureError> {
     if file.starts_with(PNG) {
         read_png(file)
@@ -91,7 +91,7 @@ fn read_jpeg(file: &[u8]) -> Result<Bitmap, PictureError> {
     Ok(Bitmap { width, height, channels, pixels }.oriented(orientation))
 }
 
-/// The nearest of the numbers that a byte has.
+/// Returns the nearest value of a byte.
 fn byte(value: u16) -> u8 {
     u8::try_from((u32::from(value) + 128) / 257).unwrap_or(u8::MAX)
 }
@@ -101,7 +101,7 @@ fn without_alpha(data: &[u8], channels: usize) -> Vec<u8> {
     pixels.flat_map(|pixel| pixel.get(..channels).unwrap_or_default()).copied().collect()
 }
 
-/// A PNG of it.
+/// Encodes a picture as PNG.
 pub(super) fn png(picture: &Bitmap) -> Result<Vec<u8>, PictureError> {
     let side = |length: usize| {
         u32::try_from(length).map_err(|_| PictureError::TooLarge(format!("{length} pixels")))

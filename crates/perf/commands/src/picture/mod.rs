@@ -1,4 +1,4 @@
-//! Pictures as tensors: decoded, brought to the size that the model wants, laid out and scaled; and back.
+//! Pictures as tensors: decoded, resized for the model, laid out and scaled; and back.
 
 mod bitmap;
 mod file;
@@ -11,27 +11,27 @@ use half::{bf16, f16};
 use self::bitmap::Bitmap;
 use crate::{elements::Elements, shape};
 
-/// Largest tensor that is made of one.
+/// Largest tensor that is made from a picture.
 const MOST_ELEMENTS: usize = 64 << 20;
-/// What the models trained on that collection of pictures expect: mean and deviation of red, green, blue.
+/// Mean and deviation of red, green and blue that models trained on ImageNet expect.
 const IMAGENET: [(f32, f32); 3] = [(0.485, 0.229), (0.456, 0.224), (0.406, 0.225)];
 
-/// How a picture lies in a tensor.
+/// The order of colours in a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// As the model's configuration or its shape says.
+    /// The layout of the model's configuration, or of its shape.
     #[default]
     Guessed,
     /// A plane for each colour.
     Nchw,
-    /// The colours of a pixel together.
+    /// The colours of a pixel next to each other.
     Nhwc,
 }
 
-/// What becomes of the numbers of a pixel.
+/// The scaling of pixel values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// 0 to 1 in floating point, else 0 to 255.
+    /// 0 to 1 in floating point, otherwise 0 to 255.
     #[default]
     Usual,
     ToOne,
@@ -40,7 +40,7 @@ pub(crate) enum Scale {
     ImageNet,
 }
 
-/// How pictures become tensors.
+/// Options for converting pictures to tensors.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PictureOptions {
     pub layout: Layout,
@@ -48,7 +48,7 @@ pub(crate) struct PictureOptions {
     pub is_bgr: bool,
 }
 
-/// Why a picture cannot become a tensor, or a tensor a picture.
+/// The reason why a picture cannot become a tensor, or a tensor a picture.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
     #[error("the picture cannot be read: {0}")]
@@ -65,7 +65,7 @@ pub(crate) enum PictureError {
     Length { shape: String, found: usize },
 }
 
-/// Which dimensions of a shape are height, width and colours, those before them being of size one.
+/// The sizes of height, width and colours in a shape, whose dimensions before them have size one.
 struct Plan {
     height: i64,
     width: i64,
@@ -97,12 +97,12 @@ fn plan(wanted: &[i64], layout: Layout) -> Option<Plan> {
     }
 }
 
-/// Whether a picture can be brought to this shape.
+/// Returns true if a picture can be converted to this shape.
 pub(crate) fn takes_pictures(wanted: &[i64], options: &PictureOptions) -> bool {
     plan(wanted, options.layout).is_some()
 }
 
-/// The elements and the whole shape.
+/// Returns the elements and the whole shape.
 pub(crate) fn tensor(
     file: &[u8],
     wanted: &[i64],
@@ -141,7 +141,7 @@ fn laid_out(
     data_type: DataType,
     options: &PictureOptions,
 ) -> Result<Vec<u8>, PictureError> {
-    // Parts of whole numbers would be lost.
+    // Whole-number types would lose fractions.
     if !is_float(data_type) && !matches!(options.scale, Scale::Usual | Scale::To255) {
         return Err(PictureError::Type(data_type));
     }
@@ -190,11 +190,11 @@ fn unscaled(value: f32, color: usize, scale: Scale, data_type: DataType) -> u8 {
             (value * deviation + mean) * 255.0
         }
     };
-    // A cast keeps to the bounds of the type.
+    // A cast saturates at the bounds of the type.
     value.round() as u8
 }
 
-/// `None`: the type has no such number, or would lose what is behind the point.
+/// Appends a value; `None`: the type has no such number, or would lose its fraction.
 fn push(data: &mut Vec<u8>, data_type: DataType, value: f32) -> Option<()> {
     let whole = || (value.fract() == 0.0).then_some(value as i64);
     match data_type {
@@ -215,7 +215,7 @@ fn push(data: &mut Vec<u8>, data_type: DataType, value: f32) -> Option<()> {
     Some(())
 }
 
-/// A PNG of the first picture in the tensor.
+/// Encodes the first picture in the tensor as PNG.
 pub(crate) fn png(
     tensor: &OutputTensor,
     options: &PictureOptions,

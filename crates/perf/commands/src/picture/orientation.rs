@@ -1,7 +1,6 @@
-//! How a picture is to be turned before it is looked at: cameras say so in its Exif data.
+//! The rotation and mirroring of a picture, from its Exif data.
 
-/// Where the pixel of a column and a row comes from: each is counted from the other end where it is mirrored, and then they
-/// change their places.
+/// The source of a pixel: mirrored columns and rows are counted from the other end, and then columns and rows may swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Orientation {
     pub mirrors_x: bool,
@@ -9,13 +8,13 @@ pub(super) struct Orientation {
     pub swaps_sides: bool,
 }
 
-/// The entry that has it, of one whole number of 16 bits.
+/// The Exif entry of the orientation, one whole number of 16 bits.
 const TAG: u16 = 0x112;
 const SHORT: u16 = 3;
 const ENTRY: usize = 12;
 
 impl Orientation {
-    /// By its number in Exif data; as it is by any other number.
+    /// Returns the orientation of a number in Exif data; unknown numbers change nothing.
     pub fn numbered(number: u16) -> Self {
         let (mirrors_x, mirrors_y, swaps_sides) = match number {
             2 => (true, false, false),
@@ -30,7 +29,7 @@ impl Orientation {
         Self { mirrors_x, mirrors_y, swaps_sides }
     }
 
-    /// What the Exif data says.
+    /// Reads the orientation in Exif data.
     pub fn of_exif(data: &[u8]) -> Self {
         Self::numbered(number(data).unwrap_or_default())
     }

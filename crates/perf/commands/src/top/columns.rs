@@ -1,4 +1,4 @@
-//! The columns of the view: what stands in them, how wide they are, which go first where there is no room.
+//! The columns of the view: their content, their width, and the order in which they are left out.
 
 use std::cmp::Ordering;
 
@@ -26,16 +26,16 @@ pub(crate) enum Column {
 
 use Column::*;
 
-/// The name of the model has what the others leave, but no less than this.
+/// Smallest width of the model's name, which gets all space that the others leave.
 const NAME_WIDTH: usize = 14;
 
 impl Column {
-    /// As they stand from left to right.
+    /// All columns from left to right.
     pub const ALL: &[Self] = &[
         Model, Version, State, Requests, Failed, Inferences, Batch, Pending, Queue, Compute,
         Latency, P50, P99, Busy,
     ];
-    /// What `--sort` calls them.
+    /// Names of the columns in `--sort`.
     pub const WORDS: &[&str] = &[
         "model",
         "version",
@@ -52,7 +52,7 @@ impl Column {
         "p99",
         "busy",
     ];
-    /// In the order in which they are given up where the window is narrow.
+    /// The order in which columns are left out of a narrow window.
     const GIVEN_UP: &[Self] = &[
         Version, Busy, Compute, Batch, P50, Queue, Inferences, State, Latency, Pending, Failed, P99,
     ];
@@ -62,12 +62,12 @@ impl Column {
         Self::ALL.get(at).copied()
     }
 
-    /// Title above it.
+    /// Returns its title.
     pub fn head(self) -> &'static str {
         self.facts().0
     }
 
-    /// Explanation in the help.
+    /// Returns its explanation in the help.
     pub fn meaning(self) -> &'static str {
         self.facts().2
     }
@@ -76,7 +76,7 @@ impl Column {
         self.facts().1
     }
 
-    /// Head, width and meaning.
+    /// Returns title, width and meaning.
     fn facts(self) -> (&'static str, usize, &'static str) {
         match self {
             Model => ("MODEL", NAME_WIDTH, "the model"),
@@ -96,12 +96,12 @@ impl Column {
         }
     }
 
-    /// Texts stand to the left, numbers to the right.
+    /// Returns true for texts, which are aligned left; numbers are aligned right.
     pub fn is_text(self) -> bool {
         matches!(self, Model | Version | State)
     }
 
-    /// What stands in it, without control characters.
+    /// Returns its content for a row, without control characters.
     pub fn cell(self, row: &Row) -> String {
         let known = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
         match self {
@@ -122,7 +122,7 @@ impl Column {
         }
     }
 
-    /// What is sorted by, unless it is a text.
+    /// Returns the number to sort by; `None` for a text.
     pub fn number(self, row: &Row) -> Option<f64> {
         match self {
             Model | Version | State => None,
@@ -140,7 +140,7 @@ impl Column {
         }
     }
 
-    /// Names from A to Z, the largest numbers first, and what is not known last.
+    /// Compares rows: names from A to Z, the largest numbers first, unknown ones last.
     fn order(self, a: &Row, b: &Row) -> Ordering {
         let order = match self {
             Model => Ordering::Equal,
@@ -161,12 +161,12 @@ impl Column {
         }
     }
 
-    /// The columns that there is room for, with their widths; a blank stands between two. Those without any figure are
-    /// given up first, the one that is sorted by never, and it has room for the mark that says so.
+    /// Returns the columns that fit, with their widths; a blank is between two. Columns without figures are left out first. The
+    /// sort column is always kept, with room for its mark.
     pub fn fitting(width: usize, rows: &[&Row], sort: Self) -> Vec<(Self, usize)> {
         let longest = rows.iter().map(|row| printing::line(&row.key.name).chars().count()).max();
         let longest = longest.unwrap_or_default();
-        // Names come before columns, to a third of the window.
+        // Names have priority over columns, up to a third of the window.
         let name = longest.min(width / 3).max(NAME_WIDTH);
         let wide = |column: Self| match column {
             Model => name,
@@ -193,7 +193,7 @@ impl Column {
     }
 }
 
-/// At most six characters: `0.5`, `1234`, `12.3k`, `4.5M`.
+/// Formats a number in at most six characters: `0.5`, `1234`, `12.3k`, `4.5M`.
 pub(crate) fn amount(number: f64, decimals: usize) -> String {
     match number {
         0.0 => "0".to_owned(),
@@ -206,7 +206,7 @@ pub(crate) fn amount(number: f64, decimals: usize) -> String {
     }
 }
 
-/// At most six characters: `950ns`, `12us`, `1.2ms`, `3.4s`.
+/// Formats a time in at most six characters: `950ns`, `12us`, `1.2ms`, `3.4s`.
 pub(crate) fn duration(ns: f64) -> String {
     match ns {
         0.0 => "0".to_owned(),
@@ -220,7 +220,7 @@ pub(crate) fn duration(ns: f64) -> String {
     }
 }
 
-/// `3.1 GiB`
+/// Formats a number of bytes: `3.1 GiB`.
 pub(crate) fn bytes(number: f64) -> String {
     match number {
         n if n < 1024.0 * 1024.0 => format!("{:.0} KiB", n / 1024.0),

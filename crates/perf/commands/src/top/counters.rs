@@ -1,10 +1,10 @@
-//! What is counted of a model version since it was loaded, from its statistics or from the page of metrics.
+//! Counters of a model version since it was loaded, from its statistics or from the metrics page.
 
 use std::collections::BTreeMap;
 
 use galatea_client::{CountAndTime, ModelStatistics};
 
-/// Most batch sizes that are kept of a model.
+/// Most batch sizes that are kept for a model.
 const MOST_BATCH_SIZES: usize = 1024;
 
 /// Counters since a load; times in nanoseconds.
@@ -21,7 +21,7 @@ pub(crate) struct Counters {
     pub output_ns: u64,
     pub cache_hits: u64,
     pub cache_misses: u64,
-    /// How long instances were at work. Not known from metrics: there each request of a batch counts.
+    /// Time in which instances were busy. Unknown from metrics: there each request of a batch counts.
     pub busy_ns: Option<u64>,
     /// Executions by batch size.
     pub batches: BTreeMap<u64, u64>,
@@ -54,8 +54,8 @@ impl From<&ModelStatistics> for Counters {
 }
 
 impl Counters {
-    /// What was counted since `earlier`. `None` where a counter went back: the model was loaded again, and how much of
-    /// what it says now is of this interval cannot be told.
+    /// Returns the differences since `earlier`. `None` if a counter went back: the model was loaded again, and the part of its
+    /// counts in this interval is unknown.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         let batch = |(&size, &count): (&u64, &u64)| {
             let before = earlier.batches.get(&size).copied().unwrap_or_default();
@@ -81,8 +81,8 @@ impl Counters {
         })
     }
 
-    /// Returns the mean batch size. Batch sizes count all executions. Inferences are those of requests that succeeded, and the
-    /// page of metrics has nothing else: of an interval with failures it tells no batch size.
+    /// Returns the mean batch size. Batch sizes count all executions, inferences only requests that succeeded. The metrics page
+    /// has only the latter, so an interval with failures has no batch size.
     pub fn batch_size(&self) -> Option<f64> {
         let mean = |items: u64, executions: u64| {
             (executions > 0).then(|| items as f64 / executions as f64)

@@ -1,4 +1,4 @@
-//! One model in detail: what it did lately and since it was loaded, phase by phase, and how large its batches were.
+//! One model in detail: its recent and total figures, phase by phase, and the sizes of its batches.
 
 use ratatui::{style::Stylize, text::Line};
 
@@ -50,7 +50,7 @@ fn state(row: &Row) -> Vec<Line<'static>> {
     lines
 }
 
-/// The same of the last interval and of all the time.
+/// Returns the same figures for the last interval and for the whole time.
 fn figures(row: &Row) -> Vec<Line<'static>> {
     let recent = row.recent.as_ref().map(|(counters, seconds)| (counters, *seconds));
     let head = format!("{:<11}{:>12}{:>12}{:>12}", "", "per second", "average", "since load");

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::printing::{self, columns, fitted};
 
-/// Most lines that say what is missing.
+/// Most lines of notes about missing figures.
 const MOST_NOTES: usize = 3;
 
-/// Draws the view. Of a window that is too low it shows the last lines.
+/// Draws the view. A window that is too low shows the last lines.
 pub(crate) fn draw(view: &mut View, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -62,7 +62,7 @@ pub(crate) fn draw(view: &mut View, frame: &mut Frame<'_>) {
     frame.render_widget(cut(foot, width), rows(below, height));
 }
 
-/// Where the terminal is to have no colours, failures are bold.
+/// Removes colours for terminals without them; failures become bold.
 pub(crate) fn remove_colors(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.fg == BAD {
@@ -72,7 +72,7 @@ pub(crate) fn remove_colors(buffer: &mut Buffer) {
     }
 }
 
-/// The lines, with `…` where the window ends before them.
+/// Returns the lines, with `…` where the window ends before them.
 fn cut(lines: impl IntoIterator<Item = Line<'static>>, width: usize) -> Text<'static> {
     let cut = |line: Line<'static>| {
         let mut left = width;
@@ -120,7 +120,7 @@ fn title(view: &View) -> Line<'static> {
     line
 }
 
-/// Processor, memory, GPUs, as far as they are known.
+/// Returns lines for processor, memory and GPUs, as far as they are known.
 fn machine(observation: &Observation) -> Vec<Line<'static>> {
     let machine = &observation.machine;
     let percent = |part: f64| format!("{:.0}%", part * 100.0);
@@ -137,7 +137,7 @@ fn machine(observation: &Observation) -> Vec<Line<'static>> {
     if !parts.is_empty() {
         lines.push(parts.join("  ").into());
     }
-    // More would leave no room for models.
+    // More GPUs would leave no room for models.
     for (uuid, gpu) in machine.gpus.iter().take(8) {
         let mut parts =
             vec![format!("GPU {}", printing::line(uuid).chars().take(12).collect::<String>())];
@@ -171,7 +171,7 @@ fn summary(view: &View, observation: &Observation) -> Line<'static> {
     line
 }
 
-/// The rows that the room is for. The selected one is in sight, and the window full where there are enough rows.
+/// Returns the rows that fit. The selected one is visible, and the window is full if there are enough rows.
 fn table(view: &View, width: usize, room: usize) -> Table<'static> {
     let rows = view.rows();
     let fitting = Column::fitting(width, &rows, view.sort);
@@ -232,7 +232,7 @@ fn foot(view: &View, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Broken at blanks into so many lines at most.
+/// Wraps a text at blanks into at most `most` lines.
 pub(super) fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let mut words = text.split(' ').peekable();

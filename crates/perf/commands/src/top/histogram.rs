@@ -1,17 +1,17 @@
-//! Quantiles out of the buckets of a histogram.
+//! Quantiles from the buckets of a histogram.
 
 /// Most buckets that are kept.
 const MOST_BUCKETS: usize = 1000;
 
-/// How many values lay at or below each bound.
+/// Number of values at or below each bound.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Histogram {
-    /// Bounds and counts, both ascending in what a server means by them.
+    /// Bounds and counts. A correct server sends both in ascending order.
     buckets: Vec<(f64, u64)>,
 }
 
 impl Histogram {
-    /// Those of the same bound are added up.
+    /// Adds a count to the bucket of this bound.
     pub fn add(&mut self, bound: f64, count: u64) {
         if bound.is_nan() {
             return;
@@ -25,7 +25,7 @@ impl Histogram {
         }
     }
 
-    /// What came since `earlier`; `None` where the buckets are others, or a count went back.
+    /// Returns the difference since `earlier`; `None` if the buckets differ, or a count went back.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         if self.buckets.len() != earlier.buckets.len() {
             return None;
@@ -38,8 +38,8 @@ impl Histogram {
         Some(Self { buckets: pairs.map(difference).collect::<Option<_>>()? })
     }
 
-    /// The value that this part of all lies below, as if those of a bucket lay evenly in it. Beyond the last bound it is
-    /// that bound.
+    /// Returns the value below which this part of all values lies, assuming an even spread within a bucket. Beyond the last bound
+    /// it returns that bound.
     pub fn quantile(&self, part: f64) -> Option<f64> {
         let total = self.buckets.last().map(|&(_, count)| count).filter(|&count| count > 0)?;
         let rank = part * total as f64;

@@ -1,4 +1,4 @@
-//! `galatea top`: what a server does, on a terminal that is refreshed, or printed in intervals.
+//! `galatea top`: the activity of a server, on a terminal that is refreshed, or printed in intervals.
 
 mod colors;
 mod columns;
@@ -29,24 +29,24 @@ use row::Observation;
 pub(crate) use columns::duration;
 pub(crate) use options::{TopOptions, USAGE};
 
-/// What the environment says about the terminal.
+/// The environment's settings for the terminal.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
-    /// Unless `NO_COLOR` is set.
+pub struct TerminalSettings {
+    /// `NO_COLOR` is not set.
     pub has_color: bool,
-    /// `TERM` names none that a screen can be drawn on.
+    /// `TERM` is missing, or names a terminal on which no screen can be drawn.
     pub is_dumb: bool,
-    /// Its columns; `None` where the output is no terminal.
+    /// Width in columns; `None` if the output is not a terminal.
     pub width: Option<usize>,
 }
 
-/// Reads a page of metrics as `galatea top` does, and tells how many models it has figures of.
+/// Reads a metrics page as `galatea top` does, and returns the number of models with figures.
 #[doc(hidden)]
 pub fn read_metrics_page(text: &str) -> usize {
     page::Page::read(text).models.len()
 }
 
-pub(crate) fn run(options: &TopOptions, look: Look) -> Result<(), CommandError> {
+pub(crate) fn run(options: &TopOptions, look: TerminalSettings) -> Result<(), CommandError> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
     let observer = Observer::new(options)?;
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &TopOptions, look: Look) -> Result<(), CommandError> 
     ended
 }
 
-/// Prints what each interval brought, the first one's after it.
+/// Prints each interval's figures after it, also the first.
 async fn print(
     mut observer: Observer,
     options: &TopOptions,
@@ -82,7 +82,7 @@ async fn print(
         };
         let mut out = io::stdout();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        // A reader that went away (`| head`) is no error.
+        // A reader that is gone (`| head`) is not an error.
         if written.is_err() || options.is_once && is_measured {
             return Ok(());
         }
@@ -93,7 +93,7 @@ fn text(seen: &Observation, options: &TopOptions, width: Option<usize>) -> Strin
     let rows = view::shown(&seen.rows, &options.filter, options.sort, false);
     match options.is_json {
         true => plain::json(seen, &rows),
-        // A blank line tells the tables apart.
+        // A blank line separates the tables.
         false if options.is_once => plain::table(seen, &rows, options.sort, width),
         false => format!("{}\n", plain::table(seen, &rows, options.sort, width)),
     }

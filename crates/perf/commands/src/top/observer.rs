@@ -1,4 +1,4 @@
-//! Looks at a server again and again: its statistics, its index of models, its page of metrics.
+//! Reads a server's statistics, its index of models and its metrics page at intervals.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{error::CommandError, session};
 
-/// The longest page of metrics that is read, in bytes.
+/// Longest metrics page in bytes.
 const PAGE_LIMIT: usize = 16 << 20;
-/// A server may read its whole repository to answer: it is not asked at every look.
+/// Time between two reads of the index. A server may read its whole repository for one.
 const INDEX_EVERY: Duration = Duration::from_secs(5);
-/// For one look, in seconds.
+/// Timeout of one look, in seconds.
 const DEFAULT_TIMEOUT: f64 = 10.0;
-/// Rates of a shorter time are noise.
+/// Shortest interval for a rate, in seconds; rates over less are noise.
 const SHORTEST: f64 = 0.001;
 
 /// Asks one server.
@@ -33,10 +33,10 @@ pub(crate) struct Observer {
     connector: Connector,
     limit: Duration,
     metrics: MetricsAddress,
-    /// For metrics that are encrypted.
+    /// TLS settings for `https://` metrics.
     tls: Tls,
-    link: Option<Link>,
-    before: Option<Counted>,
+    link: Option<ServerConnection>,
+    before: Option<ObservedCounts>,
 }
 
 struct MetricsAddress {
@@ -44,22 +44,22 @@ struct MetricsAddress {
     is_guessed: bool,
 }
 
-/// A server that answers.
-struct Link {
+/// A connection to a server that answers.
+struct ServerConnection {
     admin: Admin,
     server: String,
     index: Result<Vec<ModelIndexEntry>, String>,
     index_at: Option<Instant>,
 }
 
-/// What one look has found.
-struct Counted {
+/// The counts of one look.
+struct ObservedCounts {
     at: Instant,
-    models: BTreeMap<ModelKey, Seen>,
+    models: BTreeMap<ModelKey, SeenCounters>,
 }
 
 #[derive(Clone, Default)]
-struct Seen {
+struct SeenCounters {
     counters: Option<Counters>,
     page: ModelFigures,
 }
@@ -81,10 +81,10 @@ impl Observer {
         self.target.url()
     }
 
-    /// Looks once.
+    /// Reads everything once.
     ///
     /// # Errors
-    /// The server cannot be reached, or does not answer in time.
+    /// If the server cannot be reached, or does not answer in time.
     pub async fn look(&mut self) -> Result<Observation, CommandError> {
         let limit = self.limit;
         let looked = tokio::time::timeout(limit, self.attempt()).await;
@@ -92,7 +92,7 @@ impl Observer {
             Err(CommandError::Late { url: self.target.url(), seconds: limit.as_secs_f64() })
         });
         if looked.is_err() {
-            // What is counted when it is there again may be of another server.
+            // After a pause the counts may be those of another server.
             self.link = None;
             self.before = None;
         }
@@ -102,7 +102,7 @@ impl Observer {
     async fn attempt(&mut self) -> Result<Observation, CommandError> {
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => Link::open(&self.connector).await?,
+            None => ServerConnection::open(&self.connector).await?,
         };
         let is_ready = match link.admin.is_ready().await {
             Ok(is_ready) => Some(is_ready),
@@ -140,7 +140,7 @@ impl Observer {
         }
     }
 
-    /// A credential that goes to the server encrypted does not go in the clear to a port that nobody named.
+    /// Returns true if headers go to the metrics port. Credentials sent over TLS never go in the clear to a guessed port.
     fn sends_headers_for_metrics(&self) -> bool {
         self.target.tls.is_none() || !self.metrics.is_guessed
     }
@@ -148,13 +148,13 @@ impl Observer {
     fn observe(
         &mut self,
         at: Instant,
-        link: &Link,
+        link: &ServerConnection,
         statistics: Result<Vec<ModelStatistics>, String>,
         page: Result<Page, String>,
     ) -> Observation {
         let notes = self.notes(link, &statistics, &page);
         let page = page.unwrap_or_default();
-        let look = Counted { at, models: joined(statistics, page.models) };
+        let look = ObservedCounts { at, models: joined(statistics, page.models) };
         let seconds = self.before.as_ref().map(|before| (at - before.at).as_secs_f64());
         let seconds = seconds.filter(|&seconds| seconds >= SHORTEST);
         let index = link.index.as_deref().unwrap_or_default();
@@ -172,7 +172,7 @@ impl Observer {
 
     fn notes(
         &self,
-        link: &Link,
+        link: &ServerConnection,
         statistics: &Result<Vec<ModelStatistics>, String>,
         page: &Result<Page, String>,
     ) -> Vec<String> {
@@ -197,7 +197,7 @@ impl Observer {
     }
 }
 
-impl Link {
+impl ServerConnection {
     async fn open(connector: &Connector) -> Result<Self, CommandError> {
         let mut admin = connector.admin().await?;
         let server = match admin.server_metadata().await {
@@ -214,7 +214,7 @@ impl Link {
         Ok(Self { admin, server, index: Ok(Vec::new()), index_at: None })
     }
 
-    /// Asks again after a time, and where a model is there that the index has not as ready.
+    /// Reads the index again after a time, or when it does not have a loaded model as ready.
     #[expect(
         clippy::disallowed_methods,
         reason = "what was read is fresh for a while, in real time"
@@ -244,7 +244,7 @@ impl Link {
     }
 }
 
-/// Whether the server is not there, and not only without this call.
+/// Returns true if the server is gone, rather than only unable to answer this call.
 fn is_away(error: &Error) -> bool {
     error.code() == Code::Unavailable
 }
@@ -255,13 +255,13 @@ fn metrics_url(given: &str) -> String {
     format!("{given}{path}")
 }
 
-/// Triton's port, on the same host.
+/// Returns the URL at Triton's metrics port, on the same host.
 fn guessed(target: &Target) -> String {
     let target = Target { port: 8002, base_path: String::new(), tls: None, ..target.clone() };
     format!("http://{}/metrics", target.authority())
 }
 
-/// The page was made after the statistics: it counts no fewer requests, of every model that has had any.
+/// Returns true if the page, read after the statistics, counts at least their requests for every model that has any.
 fn is_of_same_server(page: &Page, statistics: &[ModelStatistics]) -> bool {
     statistics.iter().filter(|model| model.success.count > 0).all(|model| {
         let key = ModelKey { name: model.name.clone(), version: model.version.clone() };
@@ -273,14 +273,14 @@ fn has_quantiles(model: &ModelFigures) -> bool {
     model.p99_ns.is_some() || model.has_summary || model.requests != Default::default()
 }
 
-/// Counters of statistics are preferred: they have batch sizes, and nanoseconds.
+/// Joins the counters. Those of statistics have priority: they have batch sizes, and nanoseconds.
 fn joined(
     statistics: Result<Vec<ModelStatistics>, String>,
     page: BTreeMap<ModelKey, ModelFigures>,
-) -> BTreeMap<ModelKey, Seen> {
+) -> BTreeMap<ModelKey, SeenCounters> {
     let mut page = page;
     let Ok(statistics) = statistics else {
-        let seen = |page: ModelFigures| Seen {
+        let seen = |page: ModelFigures| SeenCounters {
             counters: page.has_counters.then(|| page.counters.clone()),
             page,
         };
@@ -290,13 +290,17 @@ fn joined(
         let counters = Some(Counters::from(&model));
         let key = ModelKey { name: model.name, version: model.version };
         let page = page.remove(&key).unwrap_or_default();
-        (key, Seen { counters, page })
+        (key, SeenCounters { counters, page })
     });
     models.collect()
 }
 
-/// Those that are counted, and those that the index alone has.
-fn rows(look: &Counted, before: Option<(&Counted, f64)>, index: &[ModelIndexEntry]) -> Vec<Row> {
+/// Returns the versions that have counters, and those that only the index has.
+fn rows(
+    look: &ObservedCounts,
+    before: Option<(&ObservedCounts, f64)>,
+    index: &[ModelIndexEntry],
+) -> Vec<Row> {
     let mut rows: BTreeMap<ModelKey, Row> =
         look.models.iter().map(|(key, seen)| (key.clone(), row(key, seen, before))).collect();
     for entry in index {
@@ -308,7 +312,7 @@ fn rows(look: &Counted, before: Option<(&Counted, f64)>, index: &[ModelIndexEntr
     rows.into_values().take(MOST_MODELS).collect()
 }
 
-fn row(key: &ModelKey, seen: &Seen, before: Option<(&Counted, f64)>) -> Row {
+fn row(key: &ModelKey, seen: &SeenCounters, before: Option<(&ObservedCounts, f64)>) -> Row {
     let earlier = before.and_then(|(look, seconds)| Some((look.models.get(key)?, seconds)));
     let recent = earlier.and_then(|(earlier, seconds)| {
         let recent = seen.counters.as_ref()?.since(earlier.counters.as_ref()?)?;
@@ -348,9 +352,9 @@ mod tests {
         ModelStatistics { name, version, success, inference_count: count, ..Default::default() }
     }
 
-    fn look(at: Instant, counts: &[u64], page: &str) -> Counted {
+    fn look(at: Instant, counts: &[u64], page: &str) -> ObservedCounts {
         let statistics = counts.iter().map(|&count| statistics(count)).collect();
-        Counted { at, models: joined(Ok(statistics), Page::read(page).models) }
+        ObservedCounts { at, models: joined(Ok(statistics), Page::read(page).models) }
     }
 
     #[test]

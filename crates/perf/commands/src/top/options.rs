@@ -12,12 +12,12 @@ use crate::{
 pub(crate) struct TopOptions {
     pub server: ServerOptions,
     pub metrics_url: Option<String>,
-    /// Between two looks, in seconds.
+    /// Time between two looks, in seconds.
     pub interval: f64,
     pub is_once: bool,
     pub is_json: bool,
     pub sort: Column,
-    /// Of names of models; empty: all are shown.
+    /// Part of the names of models to show; empty: all are shown.
     pub filter: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the page of metrics says of models and of the machine.
+//! Reads the metrics page: figures of models and of the machine.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,16 @@ pub(crate) struct Page {
     pub machine: Machine,
 }
 
-/// Of a model version. Times in nanoseconds.
+/// Figures of a model version. Times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ModelFigures {
     pub counters: Counters,
-    /// Whether the page has the counters.
+    /// The page has the counters.
     pub has_counters: bool,
     pub pending: Option<f64>,
     pub instances: Option<f64>,
     pub instances_working: Option<f64>,
-    /// Whether the page has a summary of its durations, which may be empty.
+    /// The page has a summary of its durations, which may be empty.
     pub has_summary: bool,
     pub p50_ns: Option<f64>,
     pub p99_ns: Option<f64>,
@@ -68,7 +68,7 @@ impl Page {
         match sample.name {
             "nv_cpu_utilization" => self.machine.cpu = known(sample.value),
             "nv_cpu_memory_used_bytes" => self.machine.memory_used = known(sample.value),
-            // Triton says zero until it has measured.
+            // Triton reports zero until it has measured.
             "nv_cpu_memory_total_bytes" => {
                 self.machine.memory_total = known(sample.value).filter(|&bytes| bytes > 0.0);
             }
@@ -133,7 +133,7 @@ impl ModelFigures {
         }
     }
 
-    /// A server with GPUs has a sample for each of them.
+    /// Adds a sample. A server with GPUs has one for each of them.
     fn take_counter(&mut self, sample: &MetricSample<'_>) {
         const NS_OF_US: u64 = 1000;
         let counters = &mut self.counters;
@@ -166,7 +166,7 @@ fn add(sum: &mut Option<f64>, value: f64) {
     }
 }
 
-/// What is no count is none: a cast of it is zero, or the largest number.
+/// Converts a sample to a count. A cast of other numbers gives zero, or the largest number.
 fn whole(value: f64) -> u64 {
     value as u64
 }

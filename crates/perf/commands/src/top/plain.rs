@@ -1,4 +1,4 @@
-//! What is printed where the output is no terminal: a table, or a line of JSON, for each interval.
+//! Output without a terminal: a table, or a line of JSON, for each interval.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::printing;
 
-/// Of a terminal's `width` the columns that have room, and a note about the others.
+/// Returns the columns that fit into a terminal's `width`, and a note about the others.
 pub(crate) fn table(
     observation: &Observation,
     rows: &[&Row],
@@ -41,8 +41,7 @@ pub(crate) fn table(
     text
 }
 
-/// The columns that have room. Between two of them stand two blanks here, and one on the screen, for which
-/// [`Column::fitting`] counts.
+/// Returns the columns that fit. Here two blanks are between columns; [`Column::fitting`] counts one, as on the screen.
 fn fitting(
     width: usize,
     rows: &[&Row],
@@ -83,7 +82,7 @@ pub(crate) fn json(observation: &Observation, rows: &[&Row]) -> String {
     printing::json(&format!("{value}\n"))
 }
 
-/// What is printed while the server does not answer.
+/// Returns the line that is printed while the server does not answer.
 pub(crate) fn away_json(reason: &str) -> String {
     printing::json(&format!("{}\n", json!({"time": now(), "error": reason})))
 }

@@ -1,21 +1,21 @@
-//! One line of the view: a model version, what was counted of it lately, and what is known of it now.
+//! One line of the view: a model version, its recent counts, and its present figures.
 
 use super::{
     counters::Counters,
     page::{Machine, ModelFigures, ModelKey},
 };
 
-/// What a server was seen to do.
+/// The observed state of a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observation {
-    /// Name and version.
+    /// Name and version of the server.
     pub server: String,
     pub is_ready: Option<bool>,
-    /// Since the look before; `None`: this is the first one.
+    /// Time since the look before; `None`: this is the first one.
     pub seconds: Option<f64>,
     pub rows: Vec<Row>,
     pub machine: Machine,
-    /// What is missing, and why.
+    /// Missing figures, and the reasons.
     pub notes: Vec<String>,
 }
 
@@ -23,33 +23,33 @@ pub(crate) struct Observation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
     pub key: ModelKey,
-    /// As the server's index has it; empty: it has none.
+    /// State in the server's index; empty: it has none.
     pub state: String,
     pub reason: String,
-    /// Since the model was loaded.
+    /// Counts since the model was loaded.
     pub total: Option<Counters>,
-    /// Since the look before, and how long that was.
+    /// Counts since the look before, and that time in seconds.
     pub recent: Option<(Counters, f64)>,
-    /// Of the page of metrics.
+    /// Figures from the metrics page.
     pub page: ModelFigures,
-    /// Where the quantiles come from.
+    /// The source of the quantiles.
     pub quantiles: Quantiles,
 }
 
-/// Where the quantiles of a model come from.
+/// The source of a model's quantiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Quantiles {
     /// There are none.
     #[default]
     None,
-    /// Summaries: of about the last minute.
+    /// Summaries, over about the last minute.
     Summary,
-    /// Histograms: of the interval.
+    /// Histograms, over the interval.
     Histogram,
 }
 
 impl Quantiles {
-    /// As words; `None`: there are none.
+    /// Returns the source in words; `None`: there are no quantiles.
     pub fn source(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -76,7 +76,7 @@ impl Row {
         self.recent.as_ref()?.0.batch_size()
     }
 
-    /// Nanoseconds, as all times.
+    /// Returns the average time in the queue, in nanoseconds.
     pub fn queue(&self) -> Option<f64> {
         self.average(|counters| counters.queue_ns)
     }
@@ -89,13 +89,13 @@ impl Row {
         self.average(|counters| counters.request_ns)
     }
 
-    /// How many instances were at work, on average.
+    /// Returns the average number of busy instances.
     pub fn busy(&self) -> Option<f64> {
         let (recent, seconds) = self.recent.as_ref()?;
         Some(recent.busy_ns? as f64 / 1e9 / seconds)
     }
 
-    /// The average over the successful requests of the interval.
+    /// Returns the average over the successful requests of the interval.
     pub fn average(&self, ns: impl Fn(&Counters) -> u64) -> Option<f64> {
         let (recent, _) = self.recent.as_ref()?;
         (recent.success > 0).then(|| ns(recent) as f64 / recent.success as f64)

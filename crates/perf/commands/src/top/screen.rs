@@ -1,4 +1,4 @@
-//! The terminal: taken over whole, and given back as it was however the program ends.
+//! The terminal in full-screen mode, restored however the program ends.
 
 use std::{
     io::{self, Stdout},
@@ -18,7 +18,7 @@ use ratatui::{Terminal, backend::CrosstermBackend, layout::Rect};
 
 use super::{draw, view::View};
 
-/// The terminal while it is ours.
+/// The terminal in full-screen mode.
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     has_color: bool,
@@ -33,11 +33,11 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Takes the terminal over, again after the program was stopped.
+    /// Enters full-screen mode, also after the program was suspended.
     pub fn enter(&mut self) -> io::Result<()> {
         terminal::enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Hide, DisableLineWrap)?;
-        // Clears the window; `Terminal::clear` would ask the terminal where its cursor is, and take the answer from the keys.
+        // Clears the window. `Terminal::clear` would ask the terminal for its cursor, and read the answer from the keys.
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
@@ -46,7 +46,7 @@ impl Screen {
         restore();
     }
 
-    /// Draws what has changed, and everything where the window has another size.
+    /// Draws the changes, or everything if the window has another size.
     pub fn show(&mut self, view: &mut View) -> io::Result<()> {
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
         let has_color = self.has_color;
@@ -66,14 +66,14 @@ impl Drop for Screen {
     }
 }
 
-/// Nothing can be done where the terminal is gone.
+/// Restores the terminal. Errors are ignored: the terminal is gone.
 fn restore() {
     let _ =
         execute!(io::stdout(), EndSynchronizedUpdate, EnableLineWrap, Show, LeaveAlternateScreen);
     let _ = terminal::disable_raw_mode();
 }
 
-/// The message would be lost with the screen that it is written on.
+/// Restores the terminal before a panic message, which would be lost with the screen.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

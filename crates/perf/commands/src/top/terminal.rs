@@ -1,4 +1,4 @@
-//! The view on a terminal: looks at the server, keys and signals come together here.
+//! The view on a terminal: handles looks at the server, keys and signals together.
 
 use std::{io, thread};
 
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::error::CommandError;
 
-/// Keys that wait.
+/// Most keys that wait.
 const MOST_EVENTS: usize = 64;
 
-/// Until a key or a signal ends it.
+/// Runs until a key or a signal ends it.
 pub(super) async fn watch(
     observer: Observer,
     options: &TopOptions,
@@ -46,7 +46,7 @@ pub(super) async fn watch(
             }
             event = events.recv() => match event {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => view.key(key),
-                // Drawing looks at the size of the window.
+                // Drawing checks the size of the window.
                 Some(_) => Command::Draw,
                 // The terminal is gone.
                 None => Command::Quit,
@@ -65,7 +65,7 @@ pub(super) async fn watch(
             Command::Quit => return Ok(()),
             Command::Suspend => {
                 screen.leave();
-                // Returns when the program goes on; at once where no shell could have it go on.
+                // Returns when the program continues; at once if no shell could continue it.
                 kill_current_process_group(Signal::TSTP).map_err(io::Error::from)?;
                 screen.enter()?;
             }
@@ -73,7 +73,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Keys and changes of the window, read by a thread of their own.
+/// Reads keys and changes of the window in a thread of their own.
 fn events() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(MOST_EVENTS);
     thread::spawn(move || {
@@ -86,7 +86,7 @@ fn events() -> mpsc::Receiver<Event> {
     receiver
 }
 
-/// What is seen of the server, so that keys need not wait for it.
+/// Observes the server in a task of its own, so that keys need not wait for it.
 fn looks(mut observer: Observer, view: &View) -> mpsc::Receiver<Result<Observation, String>> {
     let (sender, receiver) = mpsc::channel(1);
     let mut ticks = time::interval(view.interval);

@@ -1,4 +1,4 @@
-//! What is shown, and what keys change of it.
+//! The content of the screen, and the effects of keys on it.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ use super::{
 /// The longest filter.
 const LONGEST_FILTER: usize = 100;
 
-/// What is shown.
+/// The content of the screen.
 pub(crate) struct View {
     pub url: String,
     pub since: Instant,
     pub observation: Option<Observation>,
-    /// Since the server does not answer: why, and how often it was tried.
+    /// The reason and the number of attempts, while the server does not answer.
     pub away: Option<(String, u64)>,
     pub sort: Column,
     pub is_reversed: bool,
@@ -27,16 +27,16 @@ pub(crate) struct View {
     pub is_typing_filter: bool,
     pub is_paused: bool,
     pub page: ViewPage,
-    /// Of the rows shown.
+    /// Index of the selected row among those shown.
     pub selected: usize,
-    /// How many lines of a page of text are above the window.
+    /// Number of lines of a text page above the window.
     pub scrolled: usize,
-    /// How many rows the window has room for: as it was drawn last.
+    /// Number of rows that fit, from the last drawing.
     pub room: usize,
     pub interval: Duration,
 }
 
-/// Which of its pages.
+/// The page of the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ViewPage {
     Models,
@@ -44,7 +44,7 @@ pub(crate) enum ViewPage {
     Help,
 }
 
-/// What a key asks for beside another view.
+/// An action that a key asks for, besides a change of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Draw,
@@ -73,7 +73,7 @@ impl View {
         }
     }
 
-    /// Takes over what was seen.
+    /// Stores an observation.
     pub fn take(&mut self, seen: Result<Observation, String>) {
         match seen {
             Ok(observation) => {
@@ -90,7 +90,7 @@ impl View {
         self.selected = self.selected.min(self.rows().len().saturating_sub(1));
     }
 
-    /// Those that the filter lets through, sorted.
+    /// Returns the rows that the filter keeps, sorted.
     pub fn rows(&self) -> Vec<&Row> {
         let observation = self.observation.as_ref();
         shown(observation.map_or(&[], |seen| &seen.rows), &self.filter, self.sort, self.is_reversed)
@@ -171,7 +171,7 @@ impl View {
 
     fn move_to(&mut self, code: KeyCode) {
         let is_table = self.page == ViewPage::Models;
-        // How long a text is, is known when it is drawn.
+        // The length of a text is known only when it is drawn.
         let last = if is_table { self.rows().len().saturating_sub(1) } else { usize::MAX };
         let from = if is_table { self.selected } else { self.scrolled };
         let to = match code {
@@ -187,7 +187,7 @@ impl View {
     }
 }
 
-/// The rows with this text in their name, in any case, sorted.
+/// Returns the rows with this text in their name, in any case, sorted.
 pub(crate) fn shown<'a>(
     rows: &'a [Row],
     filter: &str,

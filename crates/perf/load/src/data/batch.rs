@@ -1,4 +1,4 @@
-//! Joining the data of consecutive steps into one request.
+//! Joins the data of consecutive steps into one request.
 
 use bytes::Bytes;
 use galatea_perf_types::model::{InputInfo, ModelInfo};
@@ -9,7 +9,7 @@ use super::{
     error::BatchError,
 };
 
-/// Steps that share a request must have the same inputs in the same shapes; checked before the first request.
+/// Checks before the first request that steps of one request have the same inputs in the same shapes.
 pub(super) fn check_batches(
     data: &Dataset,
     model: &ModelInfo,
@@ -56,7 +56,7 @@ fn check_shapes(first: &TensorData, tensor: &TensorData, name: &str) -> Result<(
     Err(BatchError::Shapes { input: name.to_owned(), expected, received })
 }
 
-/// One shape tensor serves the whole batch.
+/// Checks a shape tensor, of which one serves the whole batch.
 fn check_same(first: &TensorData, tensor: &TensorData) -> Result<(), BatchError> {
     let mismatch = match (first.data.len() == tensor.data.len(), first.data == tensor.data) {
         (true, true) => return Ok(()),
@@ -66,7 +66,7 @@ fn check_same(first: &TensorData, tensor: &TensorData) -> Result<(), BatchError>
     Err(BatchError::ShapeTensors(mismatch))
 }
 
-/// One after the other. A single piece is shared, not copied.
+/// Joins the pieces. A single one is shared, not copied.
 pub(super) fn join<'a>(pieces: impl Iterator<Item = &'a Bytes> + Clone) -> Bytes {
     let mut rest = pieces.clone();
     match (rest.next(), rest.next()) {

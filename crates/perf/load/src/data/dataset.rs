@@ -7,22 +7,22 @@ use galatea_perf_types::failure::Failure;
 #[derive(Debug)]
 pub struct Dataset {
     pub(super) streams: Vec<Vec<Step>>,
-    /// Read from JSON files. A directory does not count: it has one step, as generated data has.
+    /// The data came from JSON files. A directory does not count: it has one step, like generated data.
     pub(super) is_user_data: bool,
 }
 
 /// Data of one request of batch size 1.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// In the order of the model's inputs; `None` for an optional one that is left out.
+    /// Inputs in the order of the model; `None` for an optional one that is left out.
     pub inputs: Vec<Option<TensorData>>,
-    /// In the order of the model's outputs, `None` for one that may be anything; empty where all may.
+    /// Outputs in the order of the model, `None` for one that may be anything; empty if all may.
     pub expected: Vec<Option<Bytes>>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct TensorData {
-    /// Without the batch dimension.
+    /// The shape without the batch dimension.
     pub shape: Vec<i64>,
     pub data: Bytes,
 }
@@ -32,12 +32,12 @@ impl Dataset {
         Self { streams: vec![vec![step]], is_user_data: false }
     }
 
-    /// Streams of steps; at least one.
+    /// Returns the number of streams; at least one.
     pub fn stream_count(&self) -> usize {
         self.streams.len()
     }
 
-    /// Steps of a stream; zero where there is no such stream.
+    /// Returns the number of steps of a stream; zero if there is no such stream.
     pub fn step_count(&self, stream: usize) -> usize {
         self.streams.get(stream).map_or(0, Vec::len)
     }
@@ -46,7 +46,7 @@ impl Dataset {
         self.streams.get(stream)?.get(step)
     }
 
-    /// The steps that go into one request: wrapped around at the stream's end.
+    /// Returns the steps of one request. The end of a stream wraps around to its start.
     pub(super) fn batch(
         &self,
         stream: usize,
@@ -58,12 +58,12 @@ impl Dataset {
     }
 }
 
-/// What is wrong with input data, as the user reads it.
+/// The failure of input data.
 pub(super) fn bad_data(text: impl std::fmt::Display) -> Failure {
     Failure::generic(format!("error: Failed to init manager inputs: {text}"))
 }
 
-/// What is wrong with requests made of good data.
+/// The failure of requests made from good data.
 pub(super) fn bad_requests(text: impl std::fmt::Display) -> Failure {
     Failure::generic(format!("error: Unable to init infer data manager: {text}"))
 }

@@ -1,14 +1,13 @@
-//! What is wrong with generated data, with the files of a directory and with batches, in perf_analyzer's words where
-//! it has some.
+//! The errors of generated data, of files in a directory and of batches, in perf_analyzer's words where it has some.
 
 use std::{io, path::PathBuf};
 
-/// An input whose shape the model leaves open and `--shape` does not give.
+/// The model leaves the input's shape open and `--shape` does not give it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("input {0} contains dynamic shape, provide shapes to send along with the request")]
 pub(super) struct OpenShape(pub String);
 
-/// Why no data can be generated.
+/// The reason why no data can be generated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum GenerateError {
     #[error("can not generate data for shape tensor '{0}', user-provided data is needed.")]
@@ -19,7 +18,7 @@ pub(super) enum GenerateError {
     TooLarge(String),
 }
 
-/// What is wrong with a directory of input files.
+/// The reason why a directory of input files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DirectoryError {
     #[error("failed to read '{directory}': {error}")]
@@ -48,7 +47,7 @@ pub(super) enum DirectoryError {
     LineTooLong(String),
 }
 
-/// Why steps cannot be joined into one request.
+/// The reason why steps cannot be joined into one request.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BatchError {
     #[error(
@@ -62,7 +61,7 @@ pub(super) enum BatchError {
          received {received}"
     )]
     Shapes { input: String, expected: String, received: String },
-    /// One shape tensor serves the whole batch. Holds what differs.
+    /// One shape tensor serves the whole batch. Holds the part that differs.
     #[error("The shape tensors should be identical in a batch (mismatch in {0})")]
     ShapeTensors(&'static str),
 }

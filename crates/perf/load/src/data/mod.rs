@@ -1,10 +1,10 @@
-//! Input data: from options, files and the model to requests.
+//! Turns options, files and the model's facts into requests.
 //!
-//! [`read_model`] asks the server what the tool must know of the model, and [`check_settings`] checks whether the
-//! settings go with it. [`Requests`] holds the data of every stream and step, generated or read from files, and
-//! makes requests of it. With [`Regions`] the tensors lie in shared memory instead of in the requests.
+//! [`read_model`] asks the server for the model's facts, and [`check_settings`] checks whether the settings suit it.
+//! [`Requests`] holds the data of every stream and step, generated or read from files, and
+//! makes requests from it. With [`Regions`] the tensors are in shared memory instead of in the requests.
 //!
-//! **Invariants.** Every fault of the data is reported before the first request: making a request of data
+//! **Invariants.** Every error of the data is reported before the first request: making a request from data
 //! that was accepted cannot fail. Texts of failures are whole lines for stderr.
 
 mod batch;

@@ -10,9 +10,8 @@ use super::{
     worker::Worker,
 };
 
-/// One context. With synchronous calls perf_analyzer has a thread for each; with asynchronous ones it has fewer
-/// threads, each keeping some of the requests in flight. Either way so many requests are in flight at any
-/// time, so that both are the same loop here.
+/// One context. perf_analyzer has a thread for each synchronous call, and fewer threads for asynchronous ones. Both keep the
+/// same number of requests in flight at any time, so one loop does for both here.
 struct Context {
     worker: Rc<Worker>,
     index: usize,
@@ -22,14 +21,14 @@ struct Context {
 
 enum NextAction {
     Send,
-    /// The load is smaller than it was.
+    /// The load is smaller than before.
     Idle,
     /// All requests of a count are sent.
     CountReached,
     Stop,
 }
 
-/// Ends when the load stops, or with the first failure.
+/// Runs until the load stops, or until the first failure.
 pub async fn run(worker: Rc<Worker>, index: usize) {
     let request_sender = RequestSender::new(worker.clone());
     let mut context =
@@ -77,7 +76,7 @@ impl Context {
         }
     }
 
-    /// Whether there was one to end, by a last request.
+    /// Ends the open sequence with a last request. Returns false if none is open.
     async fn end_sequence(&mut self) -> Result<bool, RequestFailure> {
         let sequences = self.worker.shared.sequences.as_ref();
         let Some(last) = sequences.and_then(|sequences| sequences.finish(&mut self.slot)) else {
@@ -88,7 +87,7 @@ impl Context {
     }
 }
 
-/// `grpc_stream`: each sequence has a stream of its own.
+/// Makes the job of a step. `grpc_stream`: each sequence has a stream of its own.
 pub fn sequence_job(step: SequenceStep, grpc_stream: usize) -> Job {
     let SequenceStep { stream, step, mark } = step;
     Job { stream, step, sequence: Some(mark), grpc_stream, ..Job::default() }

@@ -1,4 +1,4 @@
-//! How long a worker thread had nothing to do.
+//! Time in which a worker thread was idle.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -9,13 +9,12 @@ use super::records::nanos;
 
 /// Time that a worker's thread spent parked, waiting for the network or the clock.
 ///
-/// perf_analyzer counts the time inside calls, sending included, as idle; here only waiting is. What is left of a
-/// window is the time in which the thread ran or wanted to run and did not get a CPU: its part of the window is a
-/// reliable sign of a tool that is itself the limit.
+/// perf_analyzer counts the time inside calls, sending included, as idle; here only waiting counts. In the rest of a window the
+/// thread ran, or wanted to run without getting a CPU. A large rest is a reliable sign that the tool itself is the limit.
 #[derive(Debug)]
 pub struct IdleClock {
     start: Instant,
-    /// Nanoseconds, finished periods only.
+    /// Nanoseconds of finished periods.
     total: AtomicU64,
     /// Nanoseconds from `start` plus one; zero while the thread runs.
     parked_at: AtomicU64,
@@ -37,14 +36,14 @@ impl IdleClock {
         }
     }
 
-    /// Since the worker began, the period that has not ended included.
+    /// Returns the idle time since the worker began, with the period that has not ended.
     pub fn idle(&self, now: Instant) -> Duration {
         let parked_at = self.parked_at.load(Ordering::Relaxed);
         let open = if parked_at > 0 { self.mark(now).saturating_sub(parked_at) } else { 0 };
         Duration::from_nanos(self.total.load(Ordering::Relaxed) + open)
     }
 
-    /// Never zero.
+    /// Returns the mark of a moment, which is never zero.
     fn mark(&self, now: Instant) -> u64 {
         nanos(now.saturating_duration_since(self.start)) + 1
     }

@@ -1,8 +1,8 @@
 //! Workers, schedules and sequences.
 //!
 //! A run has a few workers ([`worker`]), each a thread ([`worker_thread`]) with its own runtime and connections.
-//! What they send comes from closed loops ([`closed_loop`]), a schedule ([`rate`]) or growing concurrency
-//! ([`periodic`]); how one request is sent, and its record made, is the same for all ([`request_sender`]).
+//! Their requests come from closed loops ([`closed_loop`]), a schedule ([`rate`]) or growing concurrency ([`periodic`]). All
+//! send a request and record it in the same way ([`request_sender`]).
 
 mod closed_loop;
 mod idle;

@@ -1,4 +1,4 @@
-//! Periodic concurrency: long requests, more of which are added while the first ones run.
+//! Periodic concurrency: long requests, to which more are added while the first ones run.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -6,15 +6,15 @@ use galatea_perf_types::settings::Range;
 
 use super::{request_sender::RequestSender, worker::Worker};
 
-/// Every request has a stream of its own. They all live on one worker, which makes their bookkeeping a matter of
-/// cells, and as they are few and slow one thread carries them.
+/// Every request has a stream of its own. They are few and slow, so one worker's thread carries them all and keeps its counts
+/// in cells.
 struct Periodic {
     worker: Rc<Worker>,
     range: Range<u64>,
-    /// Responses after which a request counts for its step.
+    /// Number of responses after which a request counts for its step.
     period: u64,
     sent: Cell<u64>,
-    /// Requests of the last step that have not had that many.
+    /// Requests of the last step with fewer responses.
     waiting: Cell<u64>,
 }
 

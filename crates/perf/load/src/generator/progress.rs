@@ -1,4 +1,4 @@
-//! How many requests are to be sent, how many have ended, and what went wrong.
+//! Counts of requests to send and of requests that ended, and failures.
 
 use std::sync::{
     Condvar, Mutex, MutexGuard,
@@ -8,8 +8,7 @@ use std::sync::{
 use galatea_perf_types::failure::Failure;
 use galatea_types::{CondvarExt, LockExt};
 
-/// Shared by all workers. Without a count of requests nothing here is touched more than once per run but for one
-/// read of an atomic per request.
+/// Progress that all workers share. Without a count of requests, each request only reads one atomic.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Requests that may still be sent; [`UNLIMITED`]: any number.
@@ -27,26 +26,26 @@ struct State {
     failures: Vec<(u64, RequestFailure)>,
 }
 
-/// Why a context cannot go on.
+/// The reason why a context cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestFailure {
-    pub side: Side,
+    pub side: FailedSide,
     pub text: String,
 }
 
-/// Which half of a request failed, in the terms of perf_analyzer: with asynchronous calls the response arrives in a
-/// callback, and has a message of its own.
+/// The half of a request that failed, in perf_analyzer's terms: with asynchronous calls the response arrives in a callback,
+/// and has a message of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum FailedSide {
     Send,
     Response,
 }
 
-/// More would not add information.
+/// Most failures that are kept: more would not add information.
 const MAX_FAILURES: usize = 64;
 
 impl Progress {
-    /// Before the contexts begin.
+    /// Prepares the counts before the contexts begin.
     pub fn begin(&self, count: Option<u64>) {
         let mut state = self.state();
         state.expected = count;
@@ -54,7 +53,7 @@ impl Progress {
         self.left.store(count.unwrap_or(UNLIMITED), Ordering::Release);
     }
 
-    /// Whether one more request may be sent.
+    /// Claims one request of the count; returns true if it may be sent.
     pub fn take(&self) -> bool {
         if self.left.load(Ordering::Acquire) == UNLIMITED {
             return true;
@@ -63,7 +62,7 @@ impl Progress {
         self.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
     }
 
-    /// A request has had its last response.
+    /// Counts a request that has had its last response.
     pub fn answered(&self) {
         if self.left.load(Ordering::Acquire) == UNLIMITED {
             return;
@@ -83,7 +82,7 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// All requests of a count are answered.
+    /// Returns true once all requests of a count are answered.
     pub fn is_finished(&self) -> bool {
         self.state().is_finished()
     }
@@ -99,11 +98,11 @@ impl Progress {
         let state = self.state();
         let (_, first) = state.failures.first()?;
         let mut message = match first.side {
-            Side::Send => {
+            FailedSide::Send => {
                 "Failed to maintain requested inference load. \
                  Worker thread(s) failed to generate concurrent requests."
             }
-            Side::Response => "Failed to retrieve results from inference request.",
+            FailedSide::Response => "Failed to retrieve results from inference request.",
         }
         .to_owned();
         let mut failures: Vec<_> = state.failures.iter().collect();
@@ -150,7 +149,7 @@ mod tests {
         assert!(progress.failure().is_none());
         let text = "model 'boom' was told to fail";
         for thread in [1, 0] {
-            progress.fail(thread, RequestFailure { side: Side::Send, text: text.into() });
+            progress.fail(thread, RequestFailure { side: FailedSide::Send, text: text.into() });
         }
         assert_eq!(
             progress.failure().unwrap().message,

@@ -1,4 +1,4 @@
-//! Request rates: requests that leave on schedule, whatever the server does.
+//! Request rates: requests leave on schedule, however slowly the server answers.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,16 +18,16 @@ use super::{
     request_sender::RequestSender,
     schedule::Schedule,
     sequence::Slot,
-    shared::{Due, Job, send_failure},
+    shared::{DueTime, Job, send_failure},
     timer::Timer,
     worker::Worker,
 };
 
-/// perf_analyzer's: what leaves later than this after its time counts as delayed.
+/// A request that leaves later than this after its time counts as delayed, as in perf_analyzer.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// The rate modes of one worker: a dispatcher that waits for the next moment of the schedule, and a pool of senders,
-/// each a task with a connection and one request at a time. The pool grows to as many as are needed at once.
+/// The rate modes of one worker. A dispatcher waits for the next moment of the schedule. A pool of senders, each a task with a
+/// connection and one request at a time, grows to the largest number needed at once.
 pub struct Rate {
     worker: Rc<Worker>,
     senders: RefCell<SenderPool>,
@@ -43,7 +43,7 @@ pub struct Rate {
 #[derive(Default)]
 struct SenderPool {
     all: Vec<Rc<SenderTask>>,
-    /// The last one to become free is the next one used: few connections, and warm ones.
+    /// The sender that became free last is used next, so that connections are few and warm.
     free: Vec<Rc<SenderTask>>,
 }
 
@@ -56,7 +56,7 @@ struct SenderTask {
 #[derive(Clone, Copy)]
 struct Task {
     job: Job,
-    /// The sequence to set free afterwards.
+    /// The sequence slot to set free afterwards.
     slot: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Rate {
         })
     }
 
-    /// After a pause.
+    /// Begins after a pause.
     pub fn begin(self: &Rc<Self>, schedule: Schedule, start: Instant) {
         let dispatcher = spawn_local(self.clone().dispatch(schedule, start));
         *self.dispatcher.borrow_mut() = Some(dispatcher.abort_handle());
@@ -107,12 +107,12 @@ impl Rate {
             timer.sleep_until(due).await.map_err(send_failure)?;
             let (sender, slot) = self.free_sender().await;
             let delayed = Instant::now().saturating_duration_since(due) > TOLERANCE;
-            self.give(&sender, slot, Due { at: Some(due), delayed });
+            self.give(&sender, slot, DueTime { at: Some(due), delayed });
         }
         Ok(())
     }
 
-    /// Both or none, so that the dispatcher can be ended while it waits.
+    /// Returns a sender and a slot. It takes both or none, so that the dispatcher can be ended while it waits.
     async fn free_sender(self: &Rc<Self>) -> (Rc<SenderTask>, Option<usize>) {
         loop {
             if self.has_sender() && self.has_slot() {
@@ -144,7 +144,7 @@ impl Rate {
         settings.slots == 0 || settings.overlap || !self.slots.borrow().free.is_empty()
     }
 
-    /// The sequence whose turn it is: the one that has waited longest if sequences are serial, else any.
+    /// Takes a sequence slot: the one that has waited longest if sequences are serial, else any.
     fn take_slot(&self) -> Option<usize> {
         let settings = &self.worker.settings;
         if settings.slots == 0 {
@@ -158,7 +158,7 @@ impl Rate {
         free.remove(position)
     }
 
-    fn give(&self, sender: &SenderTask, slot: Option<usize>, due: Due) {
+    fn give(&self, sender: &SenderTask, slot: Option<usize>, due: DueTime) {
         let job = match (slot, &self.worker.shared.sequences) {
             (Some(index), Some(sequences)) => {
                 let slots = &mut *self.slots.borrow_mut();
@@ -199,7 +199,7 @@ impl Rate {
         self.freed.notify_one();
     }
 
-    /// Ends the schedule, waits for what is in flight, ends the sequences that are open.
+    /// Ends the schedule, waits for requests in flight, and ends open sequences.
     pub async fn pause(&self) {
         if let Some(dispatcher) = self.dispatcher.borrow_mut().take() {
             dispatcher.abort();
@@ -230,7 +230,7 @@ impl Rate {
         Ok(())
     }
 
-    /// Lets the senders see that the worker stops.
+    /// Wakes the senders, so that they see that the worker stops.
     pub fn close(&self) {
         for sender in &self.senders.borrow().all {
             sender.wake.notify_one();

@@ -13,17 +13,17 @@ use galatea_client::CallTimes;
 use galatea_perf_types::record::{CallTotals, Nanos, RequestRecord};
 use galatea_types::LockExt;
 
-/// Records and sums of one worker. Its lock is held for a push or a swap, never longer.
+/// Records and sums of one worker. Its lock is held only for a push or a swap.
 #[derive(Debug, Default)]
 pub struct WorkerRecords {
-    collected: Mutex<Collected>,
+    collected: Mutex<CollectedRecords>,
     sent: AtomicU64,
     /// True during the warm-up.
     is_paused: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Collected {
+struct CollectedRecords {
     records: Vec<RequestRecord>,
     totals: CallTotals,
 }
@@ -39,7 +39,7 @@ impl WorkerRecords {
         }
     }
 
-    /// `times`: of a unary call.
+    /// Adds a record. `times`: of a unary call.
     pub fn push(&self, record: RequestRecord, times: Option<&CallTimes>) {
         if self.is_paused.load(Ordering::Relaxed) {
             return;
@@ -57,7 +57,7 @@ impl WorkerRecords {
 
     pub fn take_records(&self) -> Vec<RequestRecord> {
         let mut collected = self.collected();
-        // The next window will hold about as many.
+        // The next window will hold about as many records.
         let room = Vec::with_capacity(collected.records.len());
         mem::replace(&mut collected.records, room)
     }
@@ -70,7 +70,7 @@ impl WorkerRecords {
         self.sent.swap(0, Ordering::Relaxed)
     }
 
-    fn collected(&self) -> MutexGuard<'_, Collected> {
+    fn collected(&self) -> MutexGuard<'_, CollectedRecords> {
         self.collected.lock_unpoisoned()
     }
 }
@@ -82,7 +82,7 @@ fn add(totals: &mut CallTotals, times: &CallTimes) {
     totals.receive_ns += nanos(times.end.saturating_duration_since(times.first_byte));
 }
 
-/// Turns moments of the monotonic clock into Unix nanoseconds, with one offset for a whole run.
+/// Converts moments of the monotonic clock to Unix nanoseconds, with one offset for a whole run.
 #[derive(Clone, Copy, Debug)]
 pub struct Epoch {
     start: Instant,

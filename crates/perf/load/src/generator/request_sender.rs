@@ -1,4 +1,4 @@
-//! Sending one request and waiting for its answer.
+//! Sends one request and waits for its response.
 
 use std::{rc::Rc, time::Instant};
 
@@ -11,8 +11,8 @@ use super::{
     worker::Worker,
 };
 
-/// What a context needs to have one request in flight: a connection of its own, or a place among the requests of
-/// a stream. Both are kept from one request to the next.
+/// The means to have one request in flight: a connection, or a place among the requests of a stream. Both are kept from one
+/// request to the next.
 pub struct RequestSender {
     worker: Rc<Worker>,
     caller: Option<Caller>,
@@ -24,7 +24,7 @@ impl RequestSender {
         Self { worker, caller: None, pending_request: Rc::default() }
     }
 
-    /// Sends a request, waits for its last response and writes the record.
+    /// Sends a request, waits for its last response and stores the record.
     pub async fn perform(&mut self, job: &Job) -> Result<(), RequestFailure> {
         if self.worker.shared.calls.streaming {
             let start = self.send_on_stream(job).await?;
@@ -36,7 +36,7 @@ impl RequestSender {
         Ok(())
     }
 
-    /// Like [`RequestSender::perform`], and calls `at_period` when `period` responses have come.
+    /// Like [`RequestSender::perform`], and calls `at_period` after `period` responses.
     pub async fn perform_periodic(
         &mut self,
         job: &Job,
@@ -102,7 +102,7 @@ impl RequestSender {
         let mut record = shared.record(job, start);
         let outputs = self.pending_request.fill(&mut record);
         if let Some(expected) = shared.expected(job) {
-            // A decoupled model's last response may be nothing but the flag that it is the last.
+            // A decoupled model's last response may have nothing but the flag that it is the last.
             let last = outputs.iter().rev().find(|outputs| !outputs.is_empty());
             let last = last.map_or(&[][..], |outputs| outputs);
             validate(expected, last).map_err(|text| shared.response_failure(text))?;

@@ -1,17 +1,17 @@
-//! When the requests of the rate modes are due.
+//! Due times of the requests in the rate modes.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// The moments at which one worker has to send, counted from the start of the load. Never ends.
+/// The moments at which one worker must send, counted from the start of the load. Never ends.
 ///
-/// All workers step through the same moments and each takes its own, in turn, so that together they send on the
-/// schedule whatever their number.
+/// All workers step through the same moments and each takes its own in turn. Together they keep the schedule, whatever their
+/// number.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     gaps: Gaps,
-    /// How many of the moments, of any worker, are behind.
+    /// Number of moments, of any worker, that have passed.
     passed: u64,
     now: Duration,
     partition: Partition,
@@ -31,21 +31,21 @@ enum Gaps {
     Custom { intervals: Vec<Duration>, position: usize },
 }
 
-/// Runs are to be comparable, so the poisson process is the same in each.
+/// A fixed seed makes the Poisson process the same in each run, so that runs can be compared.
 const SEED: u64 = 5489;
 
 impl Schedule {
-    /// `rate` requests per second, evenly.
+    /// Returns a schedule of `rate` requests per second, evenly.
     pub fn constant(rate: f64, partition: Partition) -> Self {
         Self::new(Gaps::Constant { rate }, partition)
     }
 
-    /// `rate` requests per second on average, with exponential gaps.
+    /// Returns a schedule of `rate` requests per second on average, with exponential gaps.
     pub fn poisson(rate: f64, partition: Partition) -> Self {
         Self::new(Gaps::Poisson { rate, random: Rng::with_seed(SEED) }, partition)
     }
 
-    /// The given gaps, over and over. `None`: there are none, or they take no time.
+    /// Returns a schedule that repeats the given gaps. `None`: there are none, or they are all zero.
     pub fn custom(intervals: Vec<Duration>, partition: Partition) -> Option<Self> {
         let any = intervals.iter().any(|interval| !interval.is_zero());
         any.then(|| Self::new(Gaps::Custom { intervals, position: 0 }, partition))
@@ -55,7 +55,7 @@ impl Schedule {
         Self { gaps, passed: 0, now: Duration::ZERO, partition }
     }
 
-    /// The next moment of this worker.
+    /// Returns the next moment of this worker.
     pub fn next(&mut self) -> Duration {
         loop {
             self.step();
@@ -69,10 +69,10 @@ impl Schedule {
     fn step(&mut self) {
         self.passed += 1;
         match &mut self.gaps {
-            // From the count, so that rounding does not add up over a long run.
+            // Computed from the count, so that rounding does not add up over a long run.
             Gaps::Constant { rate } => self.now = seconds(self.passed as f64 / *rate),
             Gaps::Poisson { rate, random } => {
-                // 1 - u lies in (0, 1], whose logarithm is finite.
+                // 1 - u is in (0, 1], whose logarithm is finite.
                 self.now += seconds(-(1.0 - random.f64()).ln() / *rate);
             }
             Gaps::Custom { intervals, position } => {
@@ -87,8 +87,7 @@ fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX / 2)
 }
 
-/// The rate that custom intervals amount to. A whole number, as perf_analyzer computes it; `None` as in
-/// [`Schedule::custom`].
+/// Returns the rate of custom intervals, a whole number as in perf_analyzer; `None` as in [`Schedule::custom`].
 pub fn custom_rate(intervals: &[Duration]) -> Option<f64> {
     let total: u128 = intervals.iter().map(Duration::as_nanos).sum();
     let rate = (intervals.len() as u128 * 1_000_000_000).checked_div(total)?;

@@ -12,11 +12,11 @@ use galatea_client::SequenceMark;
 use galatea_perf_types::{requests::RequestSource, settings::SequenceSettings};
 use galatea_types::LockExt;
 
-/// What all sequences of a run have in common. Shared by the workers.
+/// The shared state of all sequences of a run.
 #[derive(Debug)]
 pub struct Sequences {
     length: u64,
-    /// Percent.
+    /// Variation in percent.
     variation: f64,
     data: SequenceData,
     ids: Mutex<SequenceIds>,
@@ -25,18 +25,18 @@ pub struct Sequences {
 
 #[derive(Debug)]
 struct SequenceData {
-    /// Steps of each stream.
+    /// Number of steps of each stream.
     steps: Vec<usize>,
     /// A sequence takes a stream of its own, step by step.
     by_stream: bool,
-    /// ... and ends with it.
+    /// The end of the stream ends the sequence.
     sets_length: bool,
 }
 
-/// One sequence at a time.
+/// A slot, which runs one sequence at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Slot {
-    /// Zero before the first sequence.
+    /// Correlation id; zero before the first sequence.
     id: u64,
     stream: usize,
     length: u64,
@@ -68,7 +68,7 @@ impl Sequences {
         }
     }
 
-    /// The next request of a slot, which begins a sequence if the last one has ended.
+    /// Returns the next request of a slot. If the last sequence has ended, it begins a new one.
     pub fn next(&self, slot: &mut Slot) -> SequenceStep {
         let start = slot.remaining == 0;
         if start {
@@ -83,7 +83,7 @@ impl Sequences {
         step
     }
 
-    /// The last request of a sequence that is to end before its time; `None`: no sequence is open.
+    /// Returns the last request of a sequence that ends early; `None`: no sequence is open.
     pub fn finish(&self, slot: &mut Slot) -> Option<SequenceStep> {
         if slot.remaining == 0 {
             return None;
@@ -96,7 +96,7 @@ impl Sequences {
         slot.id = self.ids.lock_unpoisoned().replace(slot.id);
         slot.stream = 0;
         if self.data.by_stream {
-            // In turn rather than at random: the same mix of lengths in every window.
+            // Streams take turns, not random picks, so that every window has the same mix of lengths.
             slot.stream =
                 self.next_stream.fetch_add(1, Ordering::Relaxed) % self.data.steps.len().max(1);
         }
@@ -120,13 +120,13 @@ impl Sequences {
     }
 }
 
-/// `length` give or take `variation` percent of it, at least one; `random` lies in 0 to 1.
+/// Returns `length` give or take `variation` percent of it, at least one; `random` is in 0 to 1.
 fn varied(length: u64, variation: f64, random: f64) -> u64 {
     let offset = (2.0 * random - 1.0) * variation / 100.0 * length as f64;
     (length as i64).saturating_add(offset as i64).max(1) as u64
 }
 
-/// Ids in turn, none of them twice at the same time.
+/// Correlation ids in turn; no two open sequences have the same one.
 #[derive(Debug)]
 struct SequenceIds {
     first: u64,
@@ -137,12 +137,12 @@ struct SequenceIds {
 
 impl SequenceIds {
     fn new(first: u64, count: Option<u64>) -> Self {
-        // As many as perf_analyzer has without a range.
+        // perf_analyzer has as many without a range.
         let count = count.unwrap_or(u64::from(u32::MAX)).max(1);
         Self { first, count, next: 0, used: HashSet::new() }
     }
 
-    /// An id for the next sequence of the slot that had `old`, which may be taken again when no other is free.
+    /// Returns an id for the next sequence of a slot. Its id `old` is taken again only if no other is free.
     fn replace(&mut self, old: u64) -> u64 {
         for _ in 0..=self.used.len() {
             let id = self.first + self.next;

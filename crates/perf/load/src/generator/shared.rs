@@ -1,8 +1,8 @@
-//! What the workers of a run have in common.
+//! The shared state of a run's workers.
 
 use std::sync::{Arc, OnceLock};
 
-use galatea_client::{Keep, OutputTensor, PreparedInfer, SequenceMark, Target};
+use galatea_client::{KeepResponse, OutputTensor, PreparedInfer, SequenceMark, Target};
 use galatea_perf_types::{
     model::ModelInfo,
     record::{ExportedRequest, RequestRecord},
@@ -12,7 +12,7 @@ use galatea_perf_types::{
 use galatea_types::Result;
 
 use super::{
-    progress::{Progress, RequestFailure, Side},
+    progress::{FailedSide, Progress, RequestFailure},
     records::Epoch,
     sequence::Sequences,
 };
@@ -20,7 +20,7 @@ use super::{
 pub struct Shared {
     pub target: Target,
     pub requests: PreparedRequests,
-    /// `None`: not a sequence model.
+    /// Sequences; `None`: the model has none.
     pub sequences: Option<Sequences>,
     pub calls: CallStyle,
     pub epoch: Epoch,
@@ -32,7 +32,7 @@ pub struct CallStyle {
     pub batch_size: u64,
     pub asynchronous: bool,
     pub streaming: bool,
-    /// Outputs go into the records.
+    /// Outputs are kept in the records.
     pub export: bool,
     /// Some outputs are compared.
     pub validate: bool,
@@ -44,14 +44,14 @@ pub struct Job {
     pub stream: usize,
     pub step: usize,
     pub sequence: Option<SequenceMark>,
-    /// Which of the worker's gRPC streams takes it.
+    /// Index of the worker's gRPC stream that takes it.
     pub grpc_stream: usize,
-    pub due: Due,
+    pub due: DueTime,
 }
 
-/// When the schedule wanted a request sent (rate modes).
+/// The scheduled time of a request (rate modes).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Due {
+pub struct DueTime {
     pub at: Option<std::time::Instant>,
     pub delayed: bool,
 }
@@ -72,20 +72,24 @@ impl Shared {
             validate: has_expectations(&*source),
         };
         let requests = PreparedRequests::new(target.clone(), source);
-        // A request that cannot be encoded is reported before the run, not in it.
+        // Reports a request that cannot be encoded before the run begins.
         requests.get(0, 0)?;
         let (epoch, progress) = (Epoch::now(), Progress::default());
         Ok(Self { target, requests, sequences, calls, epoch, progress })
     }
 
-    /// How much of the response to `job` is needed.
-    pub fn keep(&self, job: &Job) -> Keep {
+    /// Returns the part of the response to `job` that is needed.
+    pub fn keep(&self, job: &Job) -> KeepResponse {
         let needed = self.calls.export || self.expected(job).is_some();
-        if needed { Keep::Outputs } else { Keep::Nothing }
+        if needed { KeepResponse::Outputs } else { KeepResponse::Nothing }
     }
 
-    pub fn keep_on_streams(&self) -> Keep {
-        if self.calls.export || self.calls.validate { Keep::Outputs } else { Keep::Nothing }
+    pub fn keep_on_streams(&self) -> KeepResponse {
+        if self.calls.export || self.calls.validate {
+            KeepResponse::Outputs
+        } else {
+            KeepResponse::Nothing
+        }
     }
 
     pub fn expected(&self, job: &Job) -> Option<&[ExpectedOutput]> {
@@ -95,7 +99,7 @@ impl Shared {
         self.requests.source.expected(job.stream, job.step)
     }
 
-    /// A record but for the times of its response.
+    /// Returns a record without the times of its response.
     pub fn record(&self, job: &Job, start: std::time::Instant) -> RequestRecord {
         RequestRecord {
             start: self.epoch.nanos(start),
@@ -107,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// `outputs`: of each response.
+    /// `outputs`: those of each response.
     pub fn export(
         &self,
         job: &Job,
@@ -117,15 +121,15 @@ impl Shared {
         self.calls.export.then(|| Box::new(exported))
     }
 
-    /// A failure with the response rather than with sending, if the calls distinguish them.
+    /// The failure of a response rather than of sending, if the calls distinguish them.
     pub fn response_failure(&self, text: impl Into<String>) -> RequestFailure {
-        let side = if self.calls.asynchronous { Side::Response } else { Side::Send };
+        let side = if self.calls.asynchronous { FailedSide::Response } else { FailedSide::Send };
         RequestFailure { side, text: text.into() }
     }
 }
 
 pub fn send_failure(error: impl ToString) -> RequestFailure {
-    RequestFailure { side: Side::Send, text: error.to_string() }
+    RequestFailure { side: FailedSide::Send, text: error.to_string() }
 }
 
 fn has_expectations(source: &dyn RequestSource) -> bool {
@@ -153,11 +157,11 @@ pub fn validate(expected: &[ExpectedOutput], outputs: &[OutputTensor]) -> Result
     Ok(())
 }
 
-/// The requests of a run, each encoded when it is first needed and kept.
+/// The requests of a run. Each is encoded at its first use and kept.
 pub struct PreparedRequests {
     target: Target,
     source: Arc<dyn RequestSource>,
-    /// By stream and step.
+    /// Requests by stream and step.
     encoded: Vec<Vec<OnceLock<PreparedInfer>>>,
 }
 
@@ -174,13 +178,13 @@ impl PreparedRequests {
             self.encoded.get(stream).and_then(|steps| steps.get(step)).ok_or_else(missing)?;
         if cell.get().is_none() {
             let template = self.source.template(stream, step);
-            // Another worker may have been first; both are the same.
+            // Another worker may have been first; both values are equal.
             let _ = cell.set(PreparedInfer::new(&self.target, &template)?);
         }
         cell.get().ok_or_else(missing)
     }
 
-    /// Steps that requests outside of sequences go round: those of the first stream.
+    /// Returns the number of steps that requests outside of sequences repeat: those of the first stream.
     pub fn plain_steps(&self) -> u64 {
         self.source.step_count(0).max(1) as u64
     }

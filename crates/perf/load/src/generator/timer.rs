@@ -1,4 +1,4 @@
-//! Waiting for a moment, to the microsecond.
+//! Waits for a moment, to the microsecond.
 
 use std::{
     io::{self, ErrorKind},
@@ -8,15 +8,15 @@ use std::{
 use galatea_system::Alarm;
 use tokio::io::unix::AsyncFd;
 
-/// A timer of the kernel's own. The runtime's timers wake at whole milliseconds, which is longer than the gap
-/// between two requests at any rate worth measuring; they stand in where the system has no such timer.
+/// A timer of the kernel. The runtime's timers wake at whole milliseconds, which is longer than the gap between two requests at
+/// any rate worth measuring. They are the fallback on systems without such a timer.
 #[derive(Debug)]
 pub struct Timer {
     alarm: Option<AsyncFd<Alarm>>,
 }
 
 impl Timer {
-    /// Needs a runtime with I/O.
+    /// Makes a timer. It needs a runtime with I/O.
     pub fn new() -> io::Result<Self> {
         let alarm = match Alarm::new() {
             Ok(alarm) => alarm,
@@ -33,7 +33,7 @@ impl Timer {
         Ok(Self { alarm: Some(alarm) })
     }
 
-    /// Returns at once if the moment is past.
+    /// Waits; returns at once if the moment is past.
     #[expect(
         clippy::disallowed_methods,
         reason = "the load is sent at these moments; where the system has no exact alarm, tokio's has to do"
@@ -48,7 +48,7 @@ impl Timer {
             return Ok(());
         };
         alarm.get_ref().set(left)?;
-        // Not read: setting it again forgets old expirations, and the next one is an event again.
+        // The timer is not read: setting it again clears old expirations, and the next one is an event again.
         alarm.readable().await?.clear_ready();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What runs on a worker: one thread, its own connections, any number of requests in flight.
+//! A worker: one thread, its own connections, any number of requests in flight.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,7 +20,7 @@ use super::{
     stream::{Stream, Streams},
 };
 
-/// What differs from worker to worker.
+/// The settings that differ between workers.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerSettings {
     pub partition: Partition,
@@ -30,8 +30,8 @@ pub struct WorkerSettings {
     pub contexts: usize,
     /// Sequence slots in the rate modes.
     pub slots: usize,
-    /// Whether several requests of a sequence may be in flight. Only a stream keeps them in order: over separate
-    /// calls the second may arrive first, and fails a run that is not wrong.
+    /// Several requests of a sequence may be in flight. Only a stream keeps them in order: over separate calls the second may
+    /// arrive first, and fails a correct run.
     pub overlap: bool,
     pub serial: bool,
 }
@@ -43,7 +43,7 @@ pub struct Worker {
     pub connector: Connector,
     pub streams: Streams,
     pub settings: WorkerSettings,
-    /// Number of closed loops that are to run; those above are idle.
+    /// Number of closed loops that run; those above are idle.
     pub contexts: Cell<usize>,
     pub stopping: Cell<bool>,
     /// Wakes idle contexts.
@@ -54,7 +54,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Without any task yet.
+    /// Makes a worker without tasks.
     pub fn new(
         shared: Arc<Shared>,
         records: Arc<WorkerRecords>,
@@ -76,29 +76,29 @@ impl Worker {
         })
     }
 
-    /// How many closed loops are to run, and how many workers step through the data together.
+    /// Sets the number of closed loops that run, and the number of workers that step through the data together.
     pub fn set_contexts(&self, count: usize, stride: u64) {
         self.stride.set(stride.max(1));
         self.contexts.set(count);
     }
 
-    /// Tasks that have been started.
+    /// Returns the number of tasks that have been started.
     pub fn task_count(&self) -> usize {
         self.tasks.borrow().len()
     }
 
-    /// Waits for every task, those added meanwhile included, and closes the streams.
+    /// Waits for every task, with those added meanwhile, and closes the streams.
     pub async fn join(&self) {
         loop {
             // Tasks may add tasks until all have seen `stopping`.
             let Some(task) = self.tasks.borrow_mut().pop() else { break };
-            // One that panicked has ended, too.
+            // A task that panicked has ended too.
             let _ = task.await;
         }
         self.streams.finish().await;
     }
 
-    /// The stream of that index, opened when it is first needed.
+    /// Returns the stream with that index, opened at its first use.
     pub async fn stream(&self, index: usize) -> Result<Rc<Stream>, RequestFailure> {
         self.streams.get(&self.shared, &self.connector, index).await
     }
@@ -107,8 +107,8 @@ impl Worker {
         self.tasks.borrow_mut().push(spawn_local(task));
     }
 
-    /// The next request outside of sequences. All workers go round the steps of the first stream together, each
-    /// taking every so many-th.
+    /// Returns the next request outside of sequences. All workers repeat the steps of the first stream together: of `stride`
+    /// workers, each takes every `stride`-th.
     pub fn plain_job(&self, grpc_stream: usize) -> Job {
         let turn = self.next_step.replace(self.next_step.get() + self.stride.get());
         let first = turn.wrapping_mul(self.shared.calls.batch_size);
@@ -116,7 +116,7 @@ impl Worker {
         Job { step, grpc_stream: grpc_stream % self.settings.streams.max(1), ..Job::default() }
     }
 
-    /// `index`: of the context within this worker.
+    /// Reports a failure. `index`: that of the context within this worker.
     pub fn fail(&self, index: usize, failure: RequestFailure) {
         let thread = index as u64 * self.settings.partition.of + self.settings.partition.index;
         self.shared.progress.fail(thread, failure);

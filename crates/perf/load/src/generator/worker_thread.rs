@@ -1,4 +1,4 @@
-//! The thread of a worker: its runtime, the commands it gets, and the handle the rest of the program has of it.
+//! The thread of a worker: its runtime, its commands, and the handle for the rest of the program.
 
 use std::{
     io,
@@ -28,11 +28,11 @@ use super::{
     worker::{Worker, WorkerSettings},
 };
 
-/// How long requests in flight may take when the load is to stop. Longer than any sane request, so that none is
-/// cut off, and not forever, so that a server that hangs does not hang the tool.
+/// Longest time for requests in flight when the load stops. It is longer than any sane request, so that none is cut off, and
+/// finite, so that a server that hangs does not hang the tool.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A worker as the rest of the program sees it.
+/// A handle on a worker for the rest of the program.
 pub struct Handle {
     pub records: Arc<WorkerRecords>,
     pub idle: Arc<IdleClock>,
@@ -40,9 +40,9 @@ pub struct Handle {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// What a worker is to do.
+/// A command to a worker.
 pub enum Work {
-    /// Closed loops of this worker. `stride`: workers that take part, which step through the data together.
+    /// Runs closed loops. `stride`: number of workers that step through the data together.
     Contexts {
         count: usize,
         stride: u64,
@@ -59,9 +59,9 @@ pub enum Work {
 
 enum Command {
     Begin(Work),
-    /// Ends the schedule and open sequences, and replies when nothing is in flight.
+    /// Ends the schedule and open sequences, and replies once nothing is in flight.
     Pause(mpsc::Sender<()>),
-    /// Replies whether everything has ended in time.
+    /// Stops the worker. Replies true if everything has ended in time.
     Stop(mpsc::Sender<bool>),
 }
 
@@ -81,7 +81,7 @@ impl Handle {
         self.send(Command::Begin(work));
     }
 
-    /// Replies when nothing is in flight. The sender is dropped if the worker has ended.
+    /// Pauses the worker, which replies once nothing is in flight. The sender is dropped if it has ended.
     pub fn pause(&self) -> mpsc::Receiver<()> {
         let (sender, receiver) = mpsc::channel();
         self.send(Command::Pause(sender));
@@ -94,12 +94,12 @@ impl Handle {
         receiver
     }
 
-    /// Whether the thread ended without a panic.
+    /// Returns true if the thread ended without a panic.
     pub fn join(&mut self) -> bool {
         self.thread.take().is_none_or(|thread| thread.join().is_ok())
     }
 
-    /// The thread has ended without being stopped.
+    /// Returns true if the thread has ended, although nobody stopped it.
     pub fn is_dead(&self) -> bool {
         self.thread.as_ref().is_some_and(thread::JoinHandle::is_finished)
     }
@@ -110,7 +110,7 @@ impl Handle {
     }
 }
 
-/// The hooks see every time the thread parks.
+/// Makes a runtime whose hooks see every time the thread parks.
 fn runtime(idle: &Arc<IdleClock>) -> io::Result<Runtime> {
     let (park, unpark) = (idle.clone(), idle.clone());
     Builder::new_current_thread()

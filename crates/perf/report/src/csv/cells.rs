@@ -7,10 +7,10 @@ use galatea_perf_types::status::{GpuMetrics, ModelCounters};
 
 use crate::{breakdown::compute, number::general};
 
-/// What to say when the server accounts for more time than the client waited.
+/// The warning when the server accounts for more time than the client waited.
 pub(super) const UNACCOUNTED: &str = "Server average accounted time was larger than client average wait time due to small sample size. Increase the measurement interval with `--measurement-interval`.";
 
-/// The name of a column, and what a row has in it.
+/// The name of a column, and its value in a row.
 pub(super) type Cell = (String, String);
 
 pub(super) fn cell(name: &str, value: impl ToString) -> Cell {
@@ -21,8 +21,8 @@ pub(super) fn micros(name: &str, ns: u64) -> Cell {
     cell(name, ns / 1000)
 }
 
-/// The server's part of a row. `whole_ns` is the time to divide, of an average request: what no part accounts for is the
-/// network's share, or a step's overhead.
+/// Returns the server's cells of a row. `whole_ns`: average time of a request. Time that no part accounts for is the network's,
+/// or a step's overhead.
 pub(super) fn server(
     counters: &ModelCounters,
     whole_ns: u64,
@@ -49,12 +49,12 @@ pub(super) fn server(
     cells
 }
 
-/// Zero without a count.
+/// Returns the average in nanoseconds; zero without a count.
 pub(super) fn average_ns(of: CountAndTime) -> u64 {
     of.ns.checked_div(of.count).unwrap_or(0)
 }
 
-/// `uuid:value;` for each GPU.
+/// Returns cells of the form `uuid:value;` for each GPU.
 pub(super) fn gpu(metrics: &GpuMetrics) -> [Cell; 4] {
     [
         cell("Avg GPU Utilization", by_gpu(&metrics.utilization, |ratio| general(*ratio))),

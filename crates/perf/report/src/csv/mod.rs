@@ -1,7 +1,7 @@
-//! The table other programs read, as perf_analyzer 2.50 writes it (`-f`, `--verbose-csv`): one row for each
-//! point, by rising throughput. Times are whole microseconds. model_analyzer reads it by column name.
+//! The CSV table, as perf_analyzer 2.50 writes it (`-f`, `--verbose-csv`): one row for each point, by rising throughput.
+//! Times are whole microseconds. model_analyzer reads it by column name.
 //!
-//! Each step of an ensemble gets a table of its own, in a file beside the first.
+//! Each step of an ensemble gets a table of its own, in a file next to the first.
 
 mod cells;
 
@@ -21,13 +21,13 @@ use self::cells::{Cell, average_ns, cell, gpu, micros, server};
 /// time than the client waited).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// Paths and contents.
+    /// Paths and contents of the files.
     pub files: Vec<(PathBuf, String)>,
-    /// Without a newline.
+    /// Warnings without a newline.
     pub warnings: Vec<String>,
 }
 
-/// The tables of a run; no files without `settings.csv_file` or without points.
+/// Makes the tables of a run; no files without `settings.csv_file` or without points.
 pub fn write(points: &[PerfStatus], settings: &Settings, model: &ModelInfo) -> Tables {
     let mut tables = Tables::default();
     let (Some(file), Some(first)) = (&settings.csv_file, points.first()) else { return tables };
@@ -54,12 +54,12 @@ pub fn write(points: &[PerfStatus], settings: &Settings, model: &ModelInfo) -> T
     tables
 }
 
-/// Which columns there are.
+/// The columns of the table.
 struct Columns<'a> {
     settings: &'a Settings,
     model: &'a ModelInfo,
     has_server: bool,
-    /// Only where a point is not stable, so that other tables are those of perf_analyzer.
+    /// Set only if a point is not stable, so that other tables equal those of perf_analyzer.
     has_stability: bool,
 }
 
@@ -106,7 +106,7 @@ impl Columns<'_> {
     }
 }
 
-/// A row of a step's table. A step has no client, so its overhead stands where the network's time would.
+/// Makes a row of a step's table. A step has no client, so its overhead is in the column of the network's time.
 fn step_row(
     step: &(String, String),
     status: &PerfStatus,
@@ -124,7 +124,7 @@ fn step_row(
     Some(row)
 }
 
-/// Requests of a step for each request of the ensemble.
+/// Returns the number of the step's requests for each request of the ensemble.
 fn step_share(step: &ServerStats, ensemble: &ServerStats) -> f64 {
     match ensemble.counters.success.count {
         0 => 0.0,
@@ -132,7 +132,7 @@ fn step_share(step: &ServerStats, ensemble: &ServerStats) -> f64 {
     }
 }
 
-/// `{name}_v{version}.{file}`, in the folder of `file`.
+/// Returns `{name}_v{version}.{file}`, in the folder of `file`.
 fn step_file(file: &Path, (name, version): &(String, String)) -> PathBuf {
     let base = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!("{name}_v{version}.{base}"))
@@ -145,7 +145,7 @@ fn load(status: &PerfStatus) -> Cell {
     }
 }
 
-/// The names of the first row, and the values of all.
+/// Writes the names as the first row, and the values of all rows.
 fn table(rows: &[Vec<Cell>]) -> String {
     let line = |cells: Vec<&str>| cells.join(",") + "\n";
     let names = rows.iter().take(1).map(|row| row.iter().map(|cell| &*cell.0).collect());

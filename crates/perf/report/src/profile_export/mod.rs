@@ -20,25 +20,24 @@ use galatea_perf_types::{
     status::LoadPoint,
 };
 
-/// Writes an export as the run goes on, so that it never holds more than one request.
+/// Writes an export during the run, so that it never holds more than one request.
 pub struct ProfileExport<'a, W: Write> {
     out: W,
     source: &'a dyn RequestSource,
-    /// By stream and step. Requests repeat the steps of the data, so each is turned into JSON once.
+    /// Inputs by stream and step. Requests repeat the steps of the data, so each is converted to JSON once.
     inputs: HashMap<(usize, usize), String>,
     has_experiments: bool,
 }
 
 impl<'a, W: Write> ProfileExport<'a, W> {
-    /// `out` should be buffered. `source` is what the requests were made from.
+    /// `out` should be buffered. `source` made the requests.
     pub fn new(mut out: W, source: &'a dyn RequestSource) -> io::Result<Self> {
         out.write_all(br#"{"experiments":["#)?;
         Ok(Self { out, source, inputs: HashMap::new(), has_experiments: false })
     }
 
-    /// One point of the search, stable or not. A window begins where the last one ended, so there is one boundary
-    /// more than there are windows. Periodic concurrency is `Concurrency(1)` with the boundaries 0 and
-    /// `u64::MAX`.
+    /// Writes one point of the search, stable or not. A window begins where the last one ended, so there is one boundary more
+    /// than windows. Periodic concurrency is `Concurrency(1)` with the boundaries 0 and `u64::MAX`.
     pub fn experiment<'r>(
         &mut self,
         load: LoadPoint,
@@ -90,9 +89,9 @@ impl<'a, W: Write> ProfileExport<'a, W> {
         self.out.write_all(b"]}")
     }
 
-    /// Completes the document and gives back where it went, flushed.
+    /// Completes the document, flushes it and returns its writer.
     pub fn finish(mut self) -> io::Result<W> {
-        // perf_analyzer leaves the version and, but for OpenAI servers, the endpoint empty too.
+        // perf_analyzer also leaves the version empty, and the endpoint except for OpenAI servers.
         self.out.write_all(br#"],"version":"","service_kind":"triton","endpoint":""}"#)?;
         self.out.flush()?;
         Ok(self.out)

@@ -3,8 +3,8 @@
 use galatea_types::{DataType, byte_strings};
 use half::{bf16, f16};
 
-/// The element of a tensor of one, else a flat list. Without data, which lies in a shared memory region or was
-/// never there, an empty string.
+/// Returns the element of a tensor with one, else a flat list. Without data, as with a shared memory region, it returns an empty
+/// string.
 pub(super) fn value(data_type: DataType, data: &[u8]) -> String {
     if data.is_empty() {
         return string("");
@@ -38,7 +38,7 @@ fn one_or_list(values: Vec<String>) -> String {
     }
 }
 
-/// Elements with their length in front; what follows a length that is too great is left out.
+/// Reads elements with their length before them; stops at a length that is too large.
 fn strings(data: &[u8]) -> Vec<String> {
     let elements = byte_strings::elements(data).map_while(Result::ok);
     elements.map(|element| string(&String::from_utf8_lossy(element))).collect()
@@ -48,7 +48,7 @@ pub(super) fn string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// JSON has no infinity and no NaN: those are `null`.
+/// Formats a float. JSON has no infinity and no NaN: those are `null`.
 pub(super) fn float(number: f64) -> String {
     serde_json::Value::from(number).to_string()
 }

@@ -1,7 +1,7 @@
 //! Confidence intervals of a mean.
 
-/// Where the mean lies with 95 % confidence, by Student's t; `None` with fewer than two samples. Samples are
-/// rates and times, so the interval does not reach below zero.
+/// Returns the 95 % confidence interval of the mean, by Student's t; `None` with fewer than two samples. Samples are rates and
+/// times, so the interval does not reach below zero.
 pub(super) fn confidence_95(samples: &[f64]) -> Option<[f64; 2]> {
     let freedom = samples.len().checked_sub(1).filter(|freedom| *freedom > 0)?;
     let count = samples.len() as f64;
@@ -18,7 +18,7 @@ const CRITICAL_95: [f64; 10] = [
     2.262_157, 2.228_139,
 ];
 
-/// Beyond the table the expansion around the normal distribution is right to three decimals.
+/// Returns a critical value. Beyond the table, the expansion around the normal distribution is right to three decimals.
 fn critical_95(freedom: usize) -> f64 {
     if let Some(value) = freedom.checked_sub(1).and_then(|index| CRITICAL_95.get(index)) {
         return *value;

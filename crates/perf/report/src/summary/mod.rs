@@ -1,5 +1,5 @@
-//! Everything a run found, as data (`--json`): what the text report has, and beyond it unrounded times, higher
-//! percentiles, confidence intervals, latencies free of coordinated omission and what the tool itself cost.
+//! The summary of a run as data (`--json`). Beyond the text report it has unrounded times, higher percentiles, confidence
+//! intervals, latencies free of coordinated omission, and the tool's own CPU time.
 
 mod interval;
 
@@ -19,20 +19,20 @@ use galatea_perf_types::{
 
 use crate::unstable::reason;
 
-/// What is known of a run but not measured.
+/// The facts about a run that are not measured.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// What the server says of itself.
+    /// The server's metadata.
     pub server: ServerMetadata,
     /// Words of the command line joined with blanks.
     pub command: String,
-    /// Unix seconds.
+    /// Start of the run, in Unix seconds.
     pub started_at: f64,
-    /// One line each, in the order in which they came up.
+    /// Warnings, one line each, in the order in which they occurred.
     pub warnings: Vec<String>,
 }
 
-/// The summary of a run: everything that the reports have in common.
+/// Makes the summary of a run: the data that all reports share.
 pub fn summarize(
     points: &[PerfStatus],
     settings: &Settings,
@@ -107,7 +107,7 @@ fn point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
     }
 }
 
-/// `merged`: how many of the last windows the point's figures are made of.
+/// `merged`: number of last windows that the point's figures include.
 fn instability(why: &status::Instability, merged: usize) -> Instability {
     let percent = |ratio: f64| ratio * 100.0;
     let merged_from = why.trials.len().saturating_sub(merged);
@@ -130,7 +130,7 @@ fn window(figures: &WindowFigures) -> WindowPoint {
     WindowPoint { throughput: figures.infer_per_sec, latency_us: micros(figures.latency_ns) }
 }
 
-/// `sorted` by length, the shortest first.
+/// `sorted` ascends.
 fn latency(sorted: &[Nanos], asked: Option<u8>) -> Latency {
     let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else { return Latency::default() };
     let count = sorted.len() as f64;
@@ -174,7 +174,7 @@ fn server_times(model: &str, version: &str, stats: &ServerStats) -> ServerTimes 
     if composing.is_empty() {
         return own;
     }
-    // An ensemble queues and computes in its steps.
+    // An ensemble has its queue and compute times in its steps.
     let sum = |part: fn(&ServerTimes) -> f64| composing.iter().map(part).sum::<f64>();
     ServerTimes {
         queue_us: sum(|step| step.queue_us),
@@ -211,7 +211,7 @@ fn micros(ns: Nanos) -> f64 {
     ns as f64 / 1000.0
 }
 
-/// Microseconds for each; zero without any.
+/// Returns microseconds per event; zero without any.
 fn per(of: CountAndTime) -> f64 {
     if of.count == 0 { 0.0 } else { micros(of.ns) / of.count as f64 }
 }

@@ -1,4 +1,4 @@
-//! What the client saw.
+//! The measurements of the client.
 
 use std::fmt::Write as _;
 
@@ -89,7 +89,7 @@ fn call_times(client: &ClientStats, protocol: Protocol, verbose: bool) -> String
     }
 }
 
-/// The parts of an average call in whole microseconds, which add up.
+/// The parts of an average call in whole microseconds; they add up to the total.
 pub(crate) struct CallMicros {
     pub total: u64,
     pub send: u64,

@@ -1,4 +1,4 @@
-//! GPU gauges of a point.
+//! The GPU gauges of a point.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 

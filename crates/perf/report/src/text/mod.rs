@@ -1,7 +1,7 @@
-//! The report people read, in the layout of perf_analyzer 2.50: scripts cut numbers out of it, so the words,
-//! the blanks and the order of lines are a format.
+//! The report for people, in the layout of perf_analyzer 2.50. Scripts read numbers from it, so the words, the blanks and the
+//! order of lines are a format.
 //!
-//! Source of the format: transcripts of perf_analyzer. Where lines end in a blank there, they do here.
+//! Source of the format: transcripts of perf_analyzer. Lines that end in a blank there do so here.
 
 mod client;
 mod gpu;
@@ -19,7 +19,7 @@ use galatea_perf_types::{
 
 pub(crate) use client::CallMicros;
 
-/// The block before the first measurement. `settings.calls` must already suit the model.
+/// Writes the block before the first measurement. `settings.calls` must already suit the model.
 pub fn settings(settings: &Settings, model: &ModelInfo) -> String {
     let mut text = format!(
         "*** Measurement Settings ***\n  Batch size: {}\n  Service Kind: TRITON\n",
@@ -71,7 +71,7 @@ fn stabilization(text: &mut String, settings: &Settings) {
     };
     let _ = writeln!(text, "  Using \"{mode}\" mode for stabilization");
     let measure = if settings.calls.asynchronous { "throughput" } else { "latency and throughput" };
-    // No blank after the percentile: that is how perf_analyzer prints it.
+    // No blank after the percentile: perf_analyzer prints it so.
     let _ = match settings.percentile {
         None => writeln!(text, "  Stabilizing using average {measure}"),
         Some(percentile) => writeln!(text, "  Stabilizing using p{percentile}{measure}"),
@@ -79,7 +79,7 @@ fn stabilization(text: &mut String, settings: &Settings) {
     text.push_str(&length);
 }
 
-/// Limits are reported whenever the range does not end at 1, the default, even if it is a single value.
+/// Writes the limits. They are reported whenever the range does not end at 1, the default, even if it is a single value.
 fn limits(text: &mut String, settings: &Settings) {
     let latency = settings.latency_limit.unwrap_or(0);
     match &settings.load {
@@ -101,7 +101,7 @@ fn limits(text: &mut String, settings: &Settings) {
     }
 }
 
-/// Without an end, synchronous calls end at the number of threads, asynchronous ones nowhere.
+/// Returns the last concurrency. Without an end, synchronous calls stop at the number of threads, asynchronous ones never.
 fn last_concurrency(end: u64, settings: &Settings) -> Option<u64> {
     match end {
         0 if settings.calls.asynchronous => None,
@@ -110,7 +110,7 @@ fn last_concurrency(end: u64, settings: &Settings) -> Option<u64> {
     }
 }
 
-/// What was measured at one point of the search; `notation` is that after the points before.
+/// Writes the results of one point of the search; `notation` is that after the points before.
 pub fn point(
     mut notation: Notation,
     status: &PerfStatus,
@@ -138,11 +138,11 @@ pub fn point(
     text
 }
 
-/// More windows than this tell no more about a point that is not stable.
+/// Most windows of an unstable point that are listed: more would not tell more.
 const MOST_TRIALS: usize = 20;
 
-/// Every window of a point that is not stable, which of them the figures are made of, and why it is not stable. Not
-/// in perf_analyzer's report.
+/// Writes the last windows of a point that is not stable, marks those in the figures, and gives the reason. perf_analyzer's
+/// report does not have this.
 fn unstable_windows(notation: Notation, status: &PerfStatus) -> String {
     let Some(why) = &status.instability else { return String::new() };
     let mut text = String::from("  Unstable windows:\n");

@@ -1,4 +1,4 @@
-//! What the server reports: counts, and where the time of a request went.
+//! The server's report: counts, and the parts of a request's time.
 
 use std::fmt::Write as _;
 

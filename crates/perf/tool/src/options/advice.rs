@@ -1,12 +1,12 @@
-//! What was probably meant by a command line that is refused: a choice or a range written otherwise, an option of
-//! another name, a model without its `-m`. It stands in a line of its own behind the error, whose words are a format.
+//! Advice for a refused command line: a choice or a range in another form, an option with another name, a model without its
+//! `-m`. It is on a line after the error, whose words are a format.
 
 use galatea_command_line::CommandLineError;
 use galatea_types::suggest;
 
 use super::error::OptionError;
 
-/// What other load tools call an option, and what it is here.
+/// Option names of other load tools, and the ones here.
 const OTHER_NAMES: &[(&[&str], &str)] = &[
     (&["model", "model-name", "models", "model-names"], "-m <model>"),
     (&["model-version"], "-x <version>"),
@@ -26,7 +26,7 @@ const OTHER_NAMES: &[(&[&str], &str)] = &[
     (&["input-file", "data", "input"], "--input-data <file>"),
 ];
 
-/// Words that an option chooses from, by the option's name as errors have it.
+/// Choices of an option, by the option's name in errors.
 const CHOICES: &[(&str, &[&str])] = &[
     ("-i (protocol)", &["http", "grpc"]),
     ("--input-data", &["random", "zero"]),
@@ -42,7 +42,7 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("--ssl-https-private-key-type", &["PEM", "DER"]),
 ];
 
-/// For a refused command line. `words`: all of it.
+/// Returns advice for a refused command line. `words`: all of it.
 pub fn for_error(error: &OptionError, words: &[String]) -> Option<String> {
     let meant = match error {
         OptionError::CommandLine(CommandLineError::Unknown { given, hint: None }) => {
@@ -58,7 +58,7 @@ pub fn for_error(error: &OptionError, words: &[String]) -> Option<String> {
     meant.map(|meant| format!("Did you mean '{meant}'?"))
 }
 
-/// For a command line without a model that has a word which is no option's.
+/// Returns advice for a command line without a model, but with a word that belongs to no option.
 pub fn for_stray_word(word: &str) -> String {
     format!("Did you mean '-m {word}'?")
 }
@@ -71,7 +71,7 @@ fn other_name(given: &str) -> Option<String> {
         .map(|(_, ours)| (*ours).to_owned())
 }
 
-/// The nearest of the choices to one of the words; that one was refused.
+/// Returns the choice that is nearest to the refused word.
 fn choice(label: &str, words: &[String]) -> Option<String> {
     let (_, choices) = CHOICES.iter().find(|(name, _)| *name == label)?;
     let option = label.split(' ').next()?;
@@ -84,7 +84,7 @@ fn choice(label: &str, words: &[String]) -> Option<String> {
     Some(format!("{option} {near}"))
 }
 
-/// The value behind an option, or in its word.
+/// Returns the value after an option, or within its word.
 fn value_of(option: &str, words: &[String]) -> Option<String> {
     let at = words.iter().rposition(|word| {
         word == option
@@ -99,7 +99,7 @@ fn value_of(option: &str, words: &[String]) -> Option<String> {
     }
 }
 
-/// A number or a range as it is written here: `1-4`, `1..4` and `1,4` are `1:4`, `95%` is `95`.
+/// Returns a number or a range in the form used here: `1-4`, `1..4` and `1,4` are `1:4`, `95%` is `95`.
 fn number(value: &str) -> Option<String> {
     let text = value.trim().trim_start_matches(['p', 'P']);
     let plain = ["ms", "s", "%"].iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text);
@@ -109,7 +109,7 @@ fn number(value: &str) -> Option<String> {
     let is_range =
         (2..=3).contains(&parts.len()) && !plain.starts_with(['-', '.']) && !plain.contains(":-");
     match parts.as_slice() {
-        // What is a fraction or a negative number is no range.
+        // A fraction is not a range.
         [_, _] if plain.contains('.') && !plain.contains("..") => None,
         _ if !parts.iter().all(is_number) => None,
         [only] if *only == plain && plain != value => Some((*only).to_owned()),

@@ -1,4 +1,4 @@
-//! From checked options to [`Settings`].
+//! Converts checked options to [`Settings`].
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,9 +7,9 @@ use galatea_perf_types::settings::{
     Calls, DataSettings, DataSource, Load, MetricsSettings, Search, Settings, Window,
 };
 
-use super::{error::OptionError, given::Given, intervals};
+use super::{error::OptionError, given::GivenOptions, intervals};
 
-pub fn settings(given: Given) -> Result<Settings, OptionError> {
+pub fn settings(given: GivenOptions) -> Result<Settings, OptionError> {
     let Settings { protocol, calls, .. } = given.settings;
     let default_url = || format!("localhost:{}", protocol.default_port());
     let url = given.url.clone().unwrap_or_else(default_url);
@@ -21,7 +21,7 @@ pub fn settings(given: Given) -> Result<Settings, OptionError> {
         percentile: given.percentile.and_then(|percentile| u8::try_from(percentile).ok()),
         calls: Calls { asynchronous: calls.asynchronous || calls.streaming, ..calls },
         tls: match protocol {
-            // The URL decides, as with libcurl.
+            // The URL decides, as in libcurl.
             Protocol::Http => has_https(&url).then_some(given.https),
             Protocol::Grpc => given.uses_grpc_tls.then_some(given.grpc_tls),
         },
@@ -35,7 +35,7 @@ pub fn settings(given: Given) -> Result<Settings, OptionError> {
     })
 }
 
-fn load(given: &Given) -> Result<Load, OptionError> {
+fn load(given: &GivenOptions) -> Result<Load, OptionError> {
     if let Some(file) = &given.intervals_file {
         return Ok(Load::CustomIntervals(intervals::read(file)?));
     }
@@ -46,12 +46,12 @@ fn load(given: &Given) -> Result<Load, OptionError> {
     })
 }
 
-/// Intervals are one load: there is nothing to search.
-fn search(given: &Given) -> Search {
+/// Returns the search. Intervals are one load, so there is nothing to search.
+fn search(given: &GivenOptions) -> Search {
     if given.intervals_file.is_some() { Search::Linear } else { given.settings.search }
 }
 
-fn window(given: &Given) -> Window {
+fn window(given: &GivenOptions) -> Window {
     match (given.settings.request_count, given.counts_windows) {
         (Some(count), _) => Window::Count(count),
         (None, true) => Window::Count(given.window_count.unwrap_or(50)),
@@ -71,14 +71,14 @@ fn has_https(url: &str) -> bool {
     url.split_once("://").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
 }
 
-fn metrics(url: &str, given: &Given) -> Option<MetricsSettings> {
+fn metrics(url: &str, given: &GivenOptions) -> Option<MetricsSettings> {
     given.collects_metrics.then(|| MetricsSettings {
         url: given.metrics_url.clone().unwrap_or_else(|| format!("{}:8002/metrics", host(url))),
         interval: Duration::from_millis(given.metrics_interval.unwrap_or(1000)),
     })
 }
 
-/// The host of a URL, as it stands there: IPv6 with its brackets.
+/// Returns the host of a URL as written: IPv6 with its brackets.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or(rest);

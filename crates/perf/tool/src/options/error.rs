@@ -1,45 +1,45 @@
-//! What is wrong with a command line, in perf_analyzer's words where it has some.
+//! The errors of a command line, in perf_analyzer's words where it has some.
 
 use galatea_command_line::{BadValue, CommandLineError, ValueError};
 
 use super::intervals::IntervalsError;
 
-/// What is wrong with a command line.
+/// The error of a command line.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
     #[error(transparent)]
     CommandLine(#[from] CommandLineError),
-    /// A value that its option cannot have, and what it must be.
+    /// The option does not allow this value. The requirement says which it allows.
     #[error("Failed to parse {label}. {requirement}")]
     Unmet {
         /// All names of the option.
         label: String,
-        /// A sentence.
+        /// The requirement as a sentence.
         requirement: String,
     },
-    /// A value that cannot be read.
+    /// The value cannot be read.
     #[error("Failed to parse {option}. Invalid value provided: {value} (expected {expected})")]
     Invalid {
         /// The option as typed.
         option: String,
         value: String,
-        /// What would be read.
+        /// The form that can be read.
         expected: String,
     },
     #[error("Failed to parse --request-intervals. {0}")]
     Intervals(#[from] IntervalsError),
-    /// A rule that concerns several options, or whose text names its option.
+    /// A rule about several options, or one whose text names its option.
     #[error("{0}")]
     Rule(String),
 }
 
 impl OptionError {
-    /// A rule, in words of its own.
+    /// Makes an error from the text of a rule.
     pub fn rule(text: impl Into<String>) -> Self {
         Self::Rule(text.into())
     }
 
-    /// Whether the words are no options of this command, which getopt itself reports.
+    /// Returns true if a word is not an option of this command. getopt reports such errors itself.
     pub fn is_syntax(&self) -> bool {
         use CommandLineError::{BadValue, Refused};
         match self {
@@ -55,7 +55,7 @@ impl From<BadValue> for OptionError {
     }
 }
 
-/// The texts of the table's own checks are another program's.
+/// Replaces the text of the table's own check with perf_analyzer's form.
 pub fn in_own_words(error: OptionError) -> OptionError {
     match error {
         OptionError::CommandLine(CommandLineError::BadValue(BadValue {

@@ -1,4 +1,4 @@
-//! The file of `--request-intervals`: one pause a line, in whole microseconds.
+//! Reader of the file of `--request-intervals`: one pause per line, in whole microseconds.
 
 use std::{
     fs, io,
@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// Why a file cannot be used.
+/// The reason why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IntervalsError {
     #[error("failed to open file '{file}': {error}")]
@@ -18,7 +18,7 @@ pub enum IntervalsError {
     #[error("{file}:{line}: expected a whole number of microseconds, got '{text}'")]
     NotANumber {
         file: PathBuf,
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
         text: String,
     },
@@ -28,7 +28,7 @@ pub enum IntervalsError {
     AllZero(PathBuf),
 }
 
-/// Empty lines are skipped.
+/// Reads the pauses. Empty lines are skipped.
 pub fn read(path: &Path) -> Result<Vec<Duration>, IntervalsError> {
     let file = path.to_owned();
     let text = match fs::read_to_string(path) {

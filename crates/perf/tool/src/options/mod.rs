@@ -1,6 +1,6 @@
-//! The command line: perf_analyzer's, and a few options of our own.
+//! The command line: perf_analyzer's, and a few options that it does not have.
 //!
-//! A table ([`table`]) has what each option takes, what it does to [`given::Given`] and how the help describes it;
+//! A table ([`table`]) has each option's values, its effect on [`given::GivenOptions`] and its help;
 //! [`verify`] checks options against each other; [`build`] makes the [`Settings`]. The texts of errors are those
 //! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
 //! (`-1`) or aborts, the option is refused.
@@ -27,17 +27,17 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-use self::{error::OptionError, given::Given};
+use self::{error::OptionError, given::GivenOptions};
 
-/// The perf_analyzer whose command lines, texts and files these are.
+/// The version of perf_analyzer whose command lines, texts and files are used.
 pub const PERF_ANALYZER_VERSION: &str = "2.50.0";
 
-/// What a command line asks for. Texts end with a newline.
+/// The request of a command line. Texts end with a newline.
 #[derive(Debug)]
-pub enum Parsed {
+pub enum ParsedOptions {
     /// The help text.
     Help(String),
-    /// The version, of perf_analyzer and of this one.
+    /// The versions of perf_analyzer and of this program.
     Version(String),
     /// A measurement with these settings.
     Run(Box<Settings>),
@@ -45,30 +45,32 @@ pub enum Parsed {
 
 const HELP_WIDTH: usize = 100;
 
-/// Reads the words after the program's name, as users would type that name (`perf_analyzer`, `galatea perf`).
+/// Reads the words after the program's name. `program` is that name as users type it (`perf_analyzer`, `galatea perf`).
 ///
-/// Warnings go to the console's error side. The message of a failure is whole: the error, and on a line of its
-/// own where to find the help.
+/// Warnings go to the console's error side. The message of a failure is complete: the error, and a line that points to the
+/// help.
 pub fn parse(
     program: &str,
     arguments: impl Iterator<Item = String>,
     console: &mut dyn Console,
-) -> Result<Parsed> {
-    let mut given = Given::default();
+) -> Result<ParsedOptions> {
+    let mut given = GivenOptions::default();
     let words: Vec<String> = arguments.collect();
     let asked = parse_into(words.iter().cloned(), &mut given);
     report_warnings(&mut given, console);
     let refuse = |error, stray| refuse(program, error, &words, stray);
     match asked.map_err(|error| refuse(error, None))? {
-        Some(Asked::Help) => return Ok(Parsed::Help(help_text(program))),
-        Some(Asked::Version) => return Ok(Parsed::Version(version())),
+        Some(Asked::Help) => return Ok(ParsedOptions::Help(help_text(program))),
+        Some(Asked::Version) => return Ok(ParsedOptions::Version(version())),
         None => {}
     }
     let verified = verify::verify(&mut given);
     report_warnings(&mut given, console);
     let stray = given.stray.clone().filter(|_| given.settings.model_name.is_empty());
     let settings = verified.and_then(|()| build::settings(given));
-    settings.map(|settings| Parsed::Run(Box::new(settings))).map_err(|error| refuse(error, stray))
+    settings
+        .map(|settings| ParsedOptions::Run(Box::new(settings)))
+        .map_err(|error| refuse(error, stray))
 }
 
 fn refuse(program: &str, error: OptionError, words: &[String], stray: Option<String>) -> Failure {
@@ -81,7 +83,7 @@ fn refuse(program: &str, error: OptionError, words: &[String], stray: Option<Str
     Failure::option(format!("{who}: {error}\n{hint}{meant}"))
 }
 
-fn report_warnings(given: &mut Given, console: &mut dyn Console) {
+fn report_warnings(given: &mut GivenOptions, console: &mut dyn Console) {
     for warning in given.warnings.drain(..) {
         console.err(&format!("WARNING: {warning}\n"));
     }
@@ -93,15 +95,15 @@ fn help_text(program: &str) -> String {
          Puts load on a model behind a KServe v2 server and reports throughput and latency. Takes the\n\
          command lines of perf_analyzer. Long names may be cut short as long as they are unique.\n"
     );
-    help::<Given>(&heading, HELP_WIDTH)
+    help::<GivenOptions>(&heading, HELP_WIDTH)
 }
 
-/// What the table says, for texts about all commands.
+/// Returns the options of the table, for texts about all commands.
 pub fn outline() -> Vec<OptionOutline> {
-    outline_of::<Given>()
+    outline_of::<GivenOptions>()
 }
 
-/// perf_analyzer's version stands where it prints it itself, for tools that parse it.
+/// Returns the version. perf_analyzer's is at the place where it prints it, for tools that parse it.
 fn version() -> String {
     format!(
         "Perf Analyzer Version {PERF_ANALYZER_VERSION} (galatea {})\n",
@@ -109,7 +111,7 @@ fn version() -> String {
     )
 }
 
-impl OptionSet for Given {
+impl OptionSet for GivenOptions {
     type Error = OptionError;
 
     const TAKES_UNDERSCORES: bool = true;

@@ -1,4 +1,4 @@
-//! `start:end:step`, in its four dialects. What is left out counts 1.
+//! Reader of `start:end:step`, in its four dialects. A part that is left out is 1.
 
 use galatea_perf_types::settings::Range;
 
@@ -50,7 +50,7 @@ pub fn periodic(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {
     }
 }
 
-/// The first id, and how many there are if an end was given.
+/// Returns the first id, and the number of ids if an end was given.
 pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), OptionError> {
     let numbers: Vec<i128> = split(occurrence, whole, "whole numbers: start or start:end")?;
     let id =
@@ -73,7 +73,7 @@ pub fn sequence_ids(occurrence: &Occurrence) -> Result<(u64, Option<u64>), Optio
 
 const WHOLE: &str = "whole numbers: start, start:end or start:end:step";
 
-/// perf_analyzer checks this of periodic ranges only; in the others it would go on for ever.
+/// perf_analyzer checks this only for periodic ranges; with others it would never end.
 const STEP: &str = "The <step> value must be > 0.";
 
 fn filled<T: Copy>(numbers: &[T], default: T) -> Range<T> {

@@ -1,4 +1,4 @@
-//! Readings of an option's value that refuse it in perf_analyzer's words.
+//! Readers of an option's value, with perf_analyzer's words for errors.
 
 use std::{fs, path::PathBuf};
 
@@ -8,7 +8,7 @@ use super::error::OptionError;
 
 type Result<T> = std::result::Result<T, OptionError>;
 
-/// What is expected of a number that must not be lower than `min`.
+/// Returns the requirement of a number that must not be lower than `min`.
 fn whole_number_from(min: i128) -> String {
     if min <= i128::from(i64::MIN) {
         return "a whole number".to_owned();
@@ -16,23 +16,23 @@ fn whole_number_from(min: i128) -> String {
     format!("a whole number >= {min}")
 }
 
-/// The error of a value that does not meet a requirement.
+/// Makes the error of a value that does not meet a requirement.
 pub fn failed(given: &Occurrence, requirement: impl Into<String>) -> OptionError {
     OptionError::Unmet { label: given.names.label(), requirement: requirement.into() }
 }
 
-/// The error of a value that cannot be read.
+/// Makes the error of a value that cannot be read.
 pub fn invalid(given: &Occurrence, expected: impl Into<String>) -> OptionError {
     let (option, value) = (given.spelled(), given.text.clone());
     OptionError::Invalid { option, value, expected: expected.into() }
 }
 
-/// The error of a word that is none of those available.
+/// Makes the error of a word that is not one of those available.
 pub fn unsupported(given: &Occurrence, available: &str) -> OptionError {
     failed(given, format!("Unsupported type provided: '{}'. {available}", given.text))
 }
 
-/// A whole number not under `min`; otherwise the value must `requirement`.
+/// Reads a whole number not under `min`; otherwise the value must `requirement`.
 pub fn at_least<T: TryFrom<i128>>(given: &Occurrence, min: i128, requirement: &str) -> Result<T> {
     let number = whole(&given.text).ok_or_else(|| invalid(given, whole_number_from(min)))?;
     if number < min {
@@ -41,12 +41,12 @@ pub fn at_least<T: TryFrom<i128>>(given: &Occurrence, min: i128, requirement: &s
     T::try_from(number).map_err(|_| invalid(given, "a smaller number"))
 }
 
-/// A number that is neither infinite nor none at all.
+/// Reads a finite number.
 pub fn number(given: &Occurrence) -> Result<f64> {
     finite(&given.text).ok_or_else(|| invalid(given, "a number"))
 }
 
-/// One of some words, in the case given.
+/// Reads one of some words, in the case given.
 pub fn choice<T: Copy>(given: &Occurrence, choices: &[(&str, T)], available: &str) -> Result<T> {
     choices
         .iter()
@@ -55,13 +55,13 @@ pub fn choice<T: Copy>(given: &Occurrence, choices: &[(&str, T)], available: &st
         .ok_or_else(|| unsupported(given, available))
 }
 
-/// A file that is there.
+/// Reads the name of a file that exists.
 pub fn existing_file(given: &Occurrence, requirement: &str) -> Result<PathBuf> {
     let path = PathBuf::from(&given.text);
     if path.is_file() { Ok(path) } else { Err(failed(given, requirement)) }
 }
 
-/// A file that can be read.
+/// Reads the name of a file that can be read.
 pub fn readable_file(given: &Occurrence) -> Result<PathBuf> {
     let path = PathBuf::from(&given.text);
     let unreadable = |why: &str| failed(given, format!("Cannot read '{}': {why}", given.text));
@@ -69,14 +69,14 @@ pub fn readable_file(given: &Occurrence) -> Result<PathBuf> {
     if kind.is_dir() {
         return Err(unreadable("it is a directory"));
     }
-    // Not a pipe: opening it here would take its data from the later reader.
+    // A pipe is not opened: that would take its data from the later reader.
     if kind.is_file() {
         fs::File::open(&path).map_err(|error| unreadable(&error.to_string()))?;
     }
     Ok(path)
 }
 
-/// A file to be written.
+/// Reads the name of a file to write.
 pub fn file_name(given: &Occurrence) -> Result<PathBuf> {
     if given.text.is_empty() {
         return Err(invalid(given, "a file name"));
@@ -85,12 +85,12 @@ pub fn file_name(given: &Occurrence) -> Result<PathBuf> {
     if path.is_dir() { Err(failed(given, "The value is a directory.")) } else { Ok(path) }
 }
 
-/// The whole text, blanks around it aside.
+/// Reads a whole number from the whole text, without blanks around it.
 pub fn whole(text: &str) -> Option<i128> {
     text.trim().parse().ok()
 }
 
-/// The same of numbers with a fraction.
+/// Reads a finite number from the whole text, without blanks around it.
 pub fn finite(text: &str) -> Option<f64> {
     text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }

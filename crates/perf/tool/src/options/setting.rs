@@ -1,4 +1,4 @@
-//! Values with parts: shapes, headers, request parameters, lists of models.
+//! Readers of values with parts: shapes, headers, request parameters, lists of models.
 
 use galatea_types::ParameterValue;
 
@@ -9,7 +9,7 @@ use super::{
     reading::{failed, invalid, whole},
 };
 
-/// `name:2,3`; the name may have colons itself.
+/// Reads `name:2,3`; the name may have colons.
 pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), OptionError> {
     let (name, dimensions) = occurrence
         .text
@@ -28,7 +28,7 @@ pub fn shape(occurrence: &Occurrence) -> Result<(String, Vec<i64>), OptionError>
     }
 }
 
-/// `name:value:type`
+/// Reads `name:value:type`.
 pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterValue), OptionError> {
     let parts: Vec<&str> = occurrence.text.split(':').collect();
     let &[name, value, kind] = parts.as_slice() else {
@@ -60,7 +60,7 @@ pub fn request_parameter(occurrence: &Occurrence) -> Result<(String, ParameterVa
     Ok((name.to_owned(), read))
 }
 
-/// `a:1,b`: names and versions, blanks anywhere.
+/// Reads `a:1,b`: names and versions, with blanks anywhere.
 pub fn composing_models(occurrence: &Occurrence) -> Result<Vec<(String, String)>, OptionError> {
     let text: String = occurrence.text.chars().filter(|c| !c.is_whitespace()).collect();
     text.split(',')
@@ -74,7 +74,7 @@ pub fn composing_models(occurrence: &Occurrence) -> Result<Vec<(String, String)>
         })
 }
 
-/// `package.service/method`, the form perf_analyzer asks for.
+/// Returns true for `package.service/method`, the form that perf_analyzer requires.
 pub fn is_grpc_method(text: &str) -> bool {
     text.split_once('/').is_some_and(|(service, method)| {
         let has_package = service

@@ -1,14 +1,13 @@
-//! Checks of options against each other. The order of the checks is perf_analyzer's, so that of several faults the
-//! same one is reported.
+//! Checks of options against each other, in perf_analyzer's order. Of several errors, the same one is reported.
 
 use galatea_client::Protocol;
 use galatea_perf_types::settings::Search;
 
-use super::{error::OptionError, given::Given};
+use super::{error::OptionError, given::GivenOptions};
 
 type Outcome = Result<(), OptionError>;
 
-pub fn verify(given: &mut Given) -> Outcome {
+pub fn verify(given: &mut GivenOptions) -> Outcome {
     single(given)?;
     sequences(given)?;
     calls(given)?;
@@ -38,7 +37,7 @@ fn refuse_if(wrong: bool, text: &str) -> Outcome {
     if wrong { Err(OptionError::rule(text)) } else { Ok(()) }
 }
 
-fn single(given: &Given) -> Outcome {
+fn single(given: &GivenOptions) -> Outcome {
     refuse_if(
         given.settings.model_name.is_empty(),
         "Failed to parse -m (model name). The value must be specified.",
@@ -59,7 +58,7 @@ fn single(given: &Given) -> Outcome {
     )
 }
 
-fn sequences(given: &mut Given) -> Outcome {
+fn sequences(given: &mut GivenOptions) -> Outcome {
     refuse_if(
         given.settings.sequences.length_variation < 0.0,
         "Failed to parse --sequence-length-variation. The value must be >= 0.0.",
@@ -74,7 +73,7 @@ fn sequences(given: &mut Given) -> Outcome {
     Ok(())
 }
 
-fn calls(given: &Given) -> Outcome {
+fn calls(given: &GivenOptions) -> Outcome {
     refuse_if(
         given.percentile.is_some_and(|percent| percent != -1 && !(1..=99).contains(&percent)),
         "Failed to parse --percentile. The value must be -1 for not reporting or in range (0, 100).",
@@ -87,14 +86,14 @@ fn calls(given: &Given) -> Outcome {
         given.settings.calls.asynchronous && given.settings.calls.forced_sync,
         "Cannot specify --async and --sync simultaneously.",
     )?;
-    // perf_analyzer checks this only when it has reached the server.
+    // perf_analyzer checks this only after it has reached the server.
     refuse_if(
         given.settings.calls.streaming && given.settings.calls.forced_sync,
         "can not use streaming with synchronous API",
     )
 }
 
-fn old_options(given: &Given) -> Outcome {
+fn old_options(given: &GivenOptions) -> Outcome {
     refuse_if(
         given.old.are_used && given.concurrency.is_some(),
         "Cannot use deprecated options with --concurrency-range.",
@@ -105,7 +104,7 @@ fn old_options(given: &Given) -> Outcome {
     )
 }
 
-fn load_mode(given: &Given) -> Outcome {
+fn load_mode(given: &GivenOptions) -> Outcome {
     let modes = [
         given.periodic.is_some(),
         given.concurrency.is_some(),
@@ -120,7 +119,7 @@ fn load_mode(given: &Given) -> Outcome {
     )
 }
 
-fn periodic(given: &mut Given) -> Outcome {
+fn periodic(given: &mut GivenOptions) -> Outcome {
     if given.periodic.is_none() {
         return Ok(());
     }
@@ -138,7 +137,7 @@ fn periodic(given: &mut Given) -> Outcome {
     Ok(())
 }
 
-fn search(given: &Given) -> Outcome {
+fn search(given: &GivenOptions) -> Outcome {
     let (concurrency, rate) = (given.concurrency_range(), given.rate_range());
     let is_open = concurrency.end == 0 || rate.end == 0.0;
     let is_unlimited = given.settings.latency_limit.is_none();
@@ -157,7 +156,7 @@ fn search(given: &Given) -> Outcome {
     )
 }
 
-fn warm_up(given: &Given) -> Outcome {
+fn warm_up(given: &GivenOptions) -> Outcome {
     if given.settings.warmup_request_count == 0 {
         return Ok(());
     }
@@ -171,7 +170,7 @@ fn warm_up(given: &Given) -> Outcome {
     )
 }
 
-fn request_count(given: &Given) -> Outcome {
+fn request_count(given: &GivenOptions) -> Outcome {
     let Some(count) = given.settings.request_count else { return Ok(()) };
     refuse_if(
         given.concurrency.is_some_and(|range| count < range.start),
@@ -181,7 +180,7 @@ fn request_count(given: &Given) -> Outcome {
         has_several(given.concurrency),
         "request-count not supported with multiple concurrency values in one run",
     )?;
-    // Whole requests of the rate, as perf_analyzer compares them.
+    // Compared with the rate's whole requests, as in perf_analyzer.
     refuse_if(
         given.rate.is_some_and(|range| count < range.start as u64),
         "request-count can not be less than request-rate",
@@ -196,7 +195,7 @@ fn has_several<T: PartialOrd>(range: Option<galatea_perf_types::settings::Range<
     range.is_some_and(|range| range.start < range.end)
 }
 
-fn metrics(given: &Given) -> Outcome {
+fn metrics(given: &GivenOptions) -> Outcome {
     refuse_if(
         given.metrics_url.is_some() && !given.collects_metrics,
         "Must specify --collect-metrics when using the --metrics-url option.",

@@ -1,35 +1,35 @@
-//! Whether two servers give the same answers to the same requests, and how far they differ.
+//! Compares the answers of two servers to the same requests.
 
 use galatea_client::OutputTensor;
 use galatea_types::DataType;
 use half::{bf16, f16};
 
-/// The outputs of some requests, in the order in which they were asked.
+/// The outputs of some requests, in the order of the requests.
 #[derive(Debug, Default)]
 pub struct Answers(pub(super) Vec<Vec<OutputTensor>>);
 
 /// The largest difference of two servers' answers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
-    /// Of numbers with fractions: the largest difference, as a share of the largest number of the tensor. Of all other
-    /// elements: the share of those that differ.
+pub struct AnswerDifference {
+    /// For numbers with fractions: the largest difference, as a share of the largest number of the tensor. For other elements:
+    /// the share of those that differ.
     pub share: f64,
-    /// The output in which it is.
+    /// The output with the largest difference.
     pub output: String,
 }
 
 impl Answers {
-    /// How far `other` differs from these.
+    /// Returns the largest difference between `other` and these.
     ///
     /// # Errors
-    /// Answers that cannot be compared: other outputs, types or shapes.
-    pub fn difference(&self, other: &Self) -> Result<Difference, String> {
-        let mut largest = Difference { share: 0.0, output: String::new() };
+    /// If answers cannot be compared: other outputs, types or shapes.
+    pub fn difference(&self, other: &Self) -> Result<AnswerDifference, String> {
+        let mut largest = AnswerDifference { share: 0.0, output: String::new() };
         for (these, those) in self.0.iter().zip(&other.0) {
             for this in these {
                 let share = tensor_difference(this, those)?;
                 if share > largest.share || largest.output.is_empty() {
-                    largest = Difference { share, output: this.name.clone() };
+                    largest = AnswerDifference { share, output: this.name.clone() };
                 }
             }
         }
@@ -51,7 +51,7 @@ fn tensor_difference(this: &OutputTensor, those: &[OutputTensor]) -> Result<f64,
     })
 }
 
-/// Those of a type with fractions; `None`: the type has none.
+/// Returns the numbers of a type with fractions; `None`: the type has none.
 fn numbers(tensor: &OutputTensor) -> Option<Vec<f64>> {
     let data = &tensor.data;
     Some(match tensor.data_type {
@@ -70,7 +70,7 @@ fn read<const N: usize>(data: &[u8], number: impl Fn([u8; N]) -> f64) -> Vec<f64
 fn largest_difference(these: &[f64], those: &[f64]) -> f64 {
     let scale = these.iter().filter(|n| n.is_finite()).fold(0.0_f64, |most, n| most.max(n.abs()));
     let apart = |(this, that): (&f64, &f64)| match (this - that).abs() {
-        // Both of the same infinity, or neither a number.
+        // Both are the same infinity, or both are NaN.
         _ if this == that || (this.is_nan() && that.is_nan()) => 0.0,
         apart if apart.is_nan() => f64::INFINITY,
         apart => apart,
@@ -79,7 +79,7 @@ fn largest_difference(these: &[f64], those: &[f64]) -> f64 {
     if largest == 0.0 { 0.0 } else { largest / scale.max(f64::MIN_POSITIVE) }
 }
 
-/// Of numbers without fractions; strings count as one element, as their lengths vary.
+/// Returns the share of differing elements of other types; strings count as one element, as their lengths vary.
 fn share_of_others(this: &OutputTensor, other: &OutputTensor) -> f64 {
     let Some(size) = this.data_type.byte_size() else {
         return if this.data == other.data { 0.0 } else { 1.0 };
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    fn difference(this: OutputTensor, other: OutputTensor) -> Result<Difference, String> {
+    fn difference(this: OutputTensor, other: OutputTensor) -> Result<AnswerDifference, String> {
         Answers(vec![vec![this]]).difference(&Answers(vec![vec![other]]))
     }
 

@@ -1,4 +1,4 @@
-//! Data that nobody gave: one request that nearly every model can take, the same on every run.
+//! Generated data: one request that nearly every model accepts, the same on every run.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use galatea_perf_types::{
 use galatea_types::{DataType, Shape, byte_strings};
 use half::{bf16, f16};
 
-/// Bytes of made-up data of one input.
+/// Most bytes of generated data for one input.
 const MOST_MADE_UP: usize = 1 << 30;
 
-/// One request whose numbers any model can take: 0 to 1 where they have fractions, else 1, which is a token, a part of a
-/// mask and an index nearly everywhere. The tool's own random data has all bits random, of which networks make infinity.
-pub(super) struct MadeUp {
+/// One request whose numbers any model accepts: 0 to 1 with fractions, else 1, which nearly everywhere is a token, a mask
+/// and an index. The tool's own random data has all bits random, from which networks make infinity.
+pub(super) struct GeneratedRequest {
     template: Arc<InferTemplate>,
 }
 
-impl MadeUp {
+impl GeneratedRequest {
     pub fn new(settings: &Settings, model: &ModelInfo) -> Result<Self> {
         let batch = (model.max_batch_size > 0).then_some(settings.batch_size);
         let mut random = fastrand::Rng::with_seed(0);
@@ -39,7 +39,7 @@ impl MadeUp {
     }
 }
 
-impl RequestSource for MadeUp {
+impl RequestSource for GeneratedRequest {
     fn stream_count(&self) -> usize {
         1
     }

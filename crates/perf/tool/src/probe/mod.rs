@@ -1,5 +1,5 @@
-//! For commands that measure a server which they have started themselves: loading a model, its answers, and its figures
-//! at one concurrency, as values instead of a report.
+//! Measurement for commands that have started a server themselves: loads a model, reads its answers, and returns its figures at
+//! one concurrency as values instead of a report.
 
 mod agreement;
 mod made_up;
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use galatea_client::{Connector, InferMark, Keep, PreparedInfer, Target};
+use galatea_client::{Connector, InferMark, KeepResponse, PreparedInfer, Target};
 use galatea_perf_load::{
     data::{Requests, check_settings, read_model},
     generator,
@@ -21,23 +21,23 @@ use galatea_perf_types::{
     settings::{DataSource, Load, Range, Settings, Window},
 };
 
-pub use self::agreement::{Answers, Difference};
+pub use self::agreement::{AnswerDifference, Answers};
 pub use crate::system_clock::Interrupt;
 pub use galatea_perf_types::failure::{Failure, Result};
 
-use self::made_up::MadeUp;
+use self::made_up::GeneratedRequest;
 use crate::{
-    options::{self, Parsed},
+    options::{self, ParsedOptions},
     profiler::Profiler,
     server_link::ServerLink,
     system_clock::SystemClock,
     target::target,
 };
 
-/// Words of the tool itself that are kept of a measurement, in bytes.
+/// Most bytes of the tool's own messages that are kept of a measurement.
 const MOST_WORDS: usize = 4096;
 
-/// A server with one model, which is asked and measured.
+/// A server with one model to measure.
 pub struct Probe {
     settings: Settings,
     target: Target,
@@ -45,39 +45,39 @@ pub struct Probe {
     link: ServerLink,
 }
 
-/// A loaded model, with the requests that it gets.
+/// A loaded model, with the requests for it.
 pub struct ProbedModel {
     probe: Probe,
     model: ModelInfo,
     requests: Arc<dyn RequestSource>,
 }
 
-/// What was measured at one concurrency.
+/// The figures at one concurrency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Requests in flight.
     pub concurrency: u64,
     /// Inferences per second.
     pub throughput: f64,
-    /// The median latency.
+    /// The median latency, p50.
     pub p50: Duration,
-    /// The latency that one of a hundred exceeds.
+    /// The latency that one of a hundred requests exceeds, p99.
     pub p99: Duration,
-    /// Whether the windows agreed.
+    /// The windows agreed.
     pub is_stable: bool,
 }
 
 impl Probe {
-    /// Connects. `words`: a command line of the tool, which names model, address and data; `program`: who is told in
-    /// refusals; `interrupt`: ends what is measured.
+    /// Connects. `words`: a command line of the tool, which names model, address and data; `program`: its name in error messages;
+    /// `interrupt`: ends the measurement.
     ///
     /// # Errors
-    /// A wrong word, and a server that cannot be reached.
+    /// If a word is wrong, or the server cannot be reached.
     pub fn open(program: &str, words: Vec<String>, interrupt: Arc<Interrupt>) -> Result<Self> {
-        let mut console = Collected::default();
+        let mut console = CollectedErrors::default();
         let settings = match options::parse(program, words.into_iter(), &mut console)? {
-            Parsed::Run(settings) => *settings,
-            Parsed::Help(_) | Parsed::Version(_) => {
+            ParsedOptions::Run(settings) => *settings,
+            ParsedOptions::Help(_) | ParsedOptions::Version(_) => {
                 return Err(Failure::option("a measurement is expected, and no question for help"));
             }
         };
@@ -86,10 +86,10 @@ impl Probe {
         Ok(Self { settings, target, clock: SystemClock::interrupted_by(interrupt), link })
     }
 
-    /// Has the server load the model, and says how long that took.
+    /// Loads the model on the server, and returns the time it took.
     ///
     /// # Errors
-    /// The server's reason.
+    /// If the server refuses; the error has its reason.
     #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
     pub fn load(mut self) -> Result<(ProbedModel, Duration)> {
         let (started, name) = (Instant::now(), self.settings.model_name.clone());
@@ -101,19 +101,21 @@ impl Probe {
         check_settings(&self.settings, &model)?;
         let requests: Arc<dyn RequestSource> = match self.settings.data.source {
             DataSource::Files(_) => {
-                Arc::new(Requests::new(&self.settings, &model, &mut Collected::default())?)
+                Arc::new(Requests::new(&self.settings, &model, &mut CollectedErrors::default())?)
             }
-            DataSource::Zero | DataSource::Random => Arc::new(MadeUp::new(&self.settings, &model)?),
+            DataSource::Zero | DataSource::Random => {
+                Arc::new(GeneratedRequest::new(&self.settings, &model)?)
+            }
         };
         Ok((ProbedModel { probe: self, model, requests }, took))
     }
 }
 
 impl ProbedModel {
-    /// The answers to the first requests, `most` of them where there are so many.
+    /// Returns the answers to the first requests, at most `most`.
     ///
     /// # Errors
-    /// The server's reason for the first that it refuses.
+    /// If the server refuses one; the error has its reason.
     pub fn answers(&mut self, most: usize) -> Result<Answers> {
         let count = self.requests.step_count(0).min(most);
         let templates: Vec<_> = (0..count).map(|step| self.requests.template(0, step)).collect();
@@ -123,7 +125,8 @@ impl ProbedModel {
             let mut answers = Vec::new();
             for template in templates {
                 let request = PreparedInfer::new(&target, &template)?;
-                let reply = caller.infer(&request, InferMark::default(), Keep::Outputs).await?;
+                let reply =
+                    caller.infer(&request, InferMark::default(), KeepResponse::Outputs).await?;
                 answers.push(reply.outputs);
             }
             Ok(Answers(answers))
@@ -131,11 +134,11 @@ impl ProbedModel {
         asked.map_err(|error: galatea_types::Error| Failure::generic(error.message()))
     }
 
-    /// Keeps so many requests in flight until the figures agree, or as long as the settings allow. `least`: how long a
-    /// window is at least.
+    /// Keeps this many requests in flight until the figures agree, or as long as the settings allow. `least`: shortest length
+    /// of a window.
     ///
     /// # Errors
-    /// Requests that fail.
+    /// If a request fails.
     pub fn measure(&mut self, concurrency: u64, least: Duration) -> Result<Figures> {
         let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
         let settings = Settings {
@@ -152,7 +155,7 @@ impl ProbedModel {
             self.probe.target.clone(),
             self.requests.clone(),
         )?;
-        let mut console = Collected::default();
+        let mut console = CollectedErrors::default();
         let profiler = Profiler {
             settings: &settings,
             model: &self.model,
@@ -180,21 +183,21 @@ impl ProbedModel {
     }
 }
 
-/// Keeps what went wrong; the report is not wanted.
+/// Keeps the errors, and drops the report.
 #[derive(Default)]
-struct Collected {
+struct CollectedErrors {
     errors: String,
 }
 
-impl Collected {
-    /// What ended the measurement: the last that was said.
+impl CollectedErrors {
+    /// Returns the reason that ended the measurement: the last line of the errors.
     fn reason(&self) -> String {
         let last = self.errors.lines().rfind(|line| !line.trim().is_empty());
         last.unwrap_or("nothing was measured").to_owned()
     }
 }
 
-impl Console for Collected {
+impl Console for CollectedErrors {
     fn out(&mut self, _: &str) {}
 
     fn err(&mut self, text: &str) {

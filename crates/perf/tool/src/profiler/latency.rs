@@ -1,4 +1,4 @@
-//! Figures of a list of latencies.
+//! Statistics of a list of latencies.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ const REPORTED_PERCENTILES: [u8; 4] = [50, 90, 95, 99];
 
 pub(super) const ONE_REQUEST_WARNING: &str = "WARNING: Pass contained only one request, so sample latency standard deviation will be infinity (UINT64_MAX).";
 
-/// Of at least one latency.
+/// Figures of at least one latency.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LatencyFigures {
     pub avg_ns: Nanos,
-    /// Of the sample, in whole microseconds; `u64::MAX` for a single latency.
+    /// Standard deviation of the sample, in whole microseconds; `u64::MAX` for a single latency.
     pub std_us: u64,
     pub percentiles_ns: BTreeMap<u8, Nanos>,
 }
 
 impl LatencyFigures {
-    /// `None` without latencies. They must be sorted; `reported` is a percentile to add to the usual ones.
+    /// Returns the figures; `None` without latencies. `sorted` ascends; `reported` is a percentile to add to the usual ones.
     pub(super) fn of(sorted: &[Nanos], reported: Option<u8>) -> Option<Self> {
         let avg_ns = average(sorted)?;
         let percentiles_ns = REPORTED_PERCENTILES
@@ -35,7 +35,7 @@ fn average(latencies: &[Nanos]) -> Option<Nanos> {
     Nanos::try_from(sum.checked_div(latencies.len() as u128)?).ok()
 }
 
-/// Integer division before the root and truncation after it, as in perf_analyzer.
+/// Divides integers before the root and truncates after it, as in perf_analyzer.
 fn deviation_us(latencies: &[Nanos], avg_ns: Nanos) -> u64 {
     let squares: u128 = latencies.iter().map(|ns| u128::from(ns.abs_diff(avg_ns)).pow(2)).sum();
     let others = latencies.len().saturating_sub(1) as u128;

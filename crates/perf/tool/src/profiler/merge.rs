@@ -1,4 +1,4 @@
-//! One result from several windows.
+//! Merges several windows into one result.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use galatea_perf_types::{
 use super::{Run, server};
 
 impl Run<'_> {
-    /// Counts are summed, latencies pooled; figures follow from those.
+    /// Sums counts and pools latencies; the figures follow from those.
     pub(super) fn merge(&mut self, windows: &[PerfStatus]) -> Result<PerfStatus> {
         let Some(first) = windows.first() else {
             return Err(Failure::generic("Failed to obtain stable measurement."));
@@ -90,7 +90,7 @@ fn merged_server(windows: &[PerfStatus]) -> Result<Option<ServerStats>> {
     if stats.is_empty() { Ok(None) } else { server::merge(&stats).map(Some) }
 }
 
-/// Averages of the gauges that come and go, the most of the memory in use, the first of what never changes.
+/// Merges gauges: averages of those that vary, the maximum of memory in use, the first value of constants.
 fn merged_metrics<'s>(samples: impl Iterator<Item = &'s GpuMetrics>) -> GpuMetrics {
     let mut merged = GpuMetrics::default();
     let mut utilization = Averages::default();

@@ -1,8 +1,8 @@
 //! The measurement: windows, stability, search.
 //!
-//! A point of the search (a concurrency or a rate) is measured in windows that follow each other without a gap.
-//! Three in a row that agree are merged and reported; the search goes on from there. The rules and the texts are
-//! those of perf_analyzer 2.50, so that figures are comparable.
+//! A point of the search (a concurrency or a rate) is measured in windows that follow each other without a gap. Three in a
+//! row that agree are merged and reported, and the search continues. The rules and the texts are those of perf_analyzer 2.50,
+//! so that figures are comparable.
 //!
 //! **Invariants.** Time comes from a [`Clock`], text goes to a [`Console`], load and counters come through traits:
 //! a run is a function of those. A request counts in exactly one window, the one it ends in.
@@ -32,17 +32,17 @@ use galatea_perf_types::{
     status::{LoadPoint, PerfStatus},
 };
 
-/// How often progress is shown, and how often the end of a run of fixed length is looked for.
+/// Time between two updates of progress, and between two checks for the end of a run of fixed length.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Everything a run is made of. `statistics` is absent when the server has no such extension, `metrics` when none
-/// were requested. `settings.calls` must already suit the model.
+/// The parts of a run. `statistics` is absent if the server has no such extension, `metrics` if none were requested.
+/// `settings.calls` must already suit the model.
 pub struct Profiler<'a> {
-    /// What to measure and how.
+    /// The settings of the measurement.
     pub settings: &'a Settings,
     /// The model under load.
     pub model: &'a ModelInfo,
-    /// What sends the requests.
+    /// The sender of the requests.
     pub load: &'a mut dyn LoadGenerator,
     /// The clock of windows and progress.
     pub clock: &'a dyn Clock,
@@ -50,20 +50,20 @@ pub struct Profiler<'a> {
     pub statistics: Option<&'a mut dyn ServerStatistics>,
     /// The GPU gauges.
     pub metrics: Option<&'a mut dyn MetricsCollector>,
-    /// Where the report and the warnings go.
+    /// The destination of the report and the warnings.
     pub console: &'a mut dyn Console,
 }
 
-/// What a run found; its report is printed already.
+/// The results of a run, whose report is already printed.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In the order of the search; only those within the latency limit. Those that were not stable are marked.
+    /// Points in the order of the search; only those within the latency limit. Unstable ones are marked.
     pub points: Vec<PerfStatus>,
     /// Every point that was tried. Empty unless `--profile-export-file` was requested.
     pub profile: Vec<ProfiledLoad>,
-    /// With which status the program ends.
+    /// The exit status of the program.
     pub exit: Exit,
-    /// One line each, some of them printed already.
+    /// Warnings, one line each; some are already printed.
     pub warnings: Vec<String>,
 }
 
@@ -74,12 +74,12 @@ pub struct ProfiledLoad {
     pub load: LoadPoint,
     /// Every request that has ended in one of its windows.
     pub requests: Vec<RequestRecord>,
-    /// One more than there were windows.
+    /// Boundaries of the windows, one more than there were windows.
     pub window_boundaries: Vec<Nanos>,
 }
 
 impl Profiler<'_> {
-    /// Measures all that was requested, and prints the report as it goes.
+    /// Measures everything that was requested, and prints the report meanwhile.
     pub fn run(self) -> Outcome {
         let mut run = Run {
             parts: self,
@@ -102,8 +102,8 @@ struct Run<'a> {
     profile: Vec<ProfiledLoad>,
     warnings: Vec<String>,
     interrupted: bool,
-    /// The moment before a load of a fixed number of requests began.
-    opened: Option<window::Moment>,
+    /// The counters before a load of a fixed number of requests began.
+    opened: Option<window::CounterSnapshot>,
 }
 
 impl Run<'_> {
@@ -116,7 +116,7 @@ impl Run<'_> {
         }
         self.end_load(failure.is_some());
         match failure {
-            // perf_analyzer ends with the text of an exception that has none.
+            // perf_analyzer ends with an exception whose text is empty.
             Some(failure) if !self.interrupted => {
                 self.err("\n");
                 failure.exit
@@ -128,7 +128,7 @@ impl Run<'_> {
         }
     }
 
-    /// A failure to end is reported only if nothing failed before: it is then the same one.
+    /// Ends the load. An error here is reported only if nothing failed before: otherwise it is the same one.
     fn end_load(&mut self, has_failed: bool) {
         if let Err(failure) = self.parts.load.stop()
             && !has_failed
@@ -146,7 +146,7 @@ impl Run<'_> {
         }
     }
 
-    /// One point whose load the intervals decide.
+    /// Measures one point whose load is given by the intervals.
     fn custom_intervals(&mut self) -> Result<()> {
         self.warm_up(LoadStart::CustomIntervals)?;
         self.start_load(LoadStart::CustomIntervals)?;
@@ -155,7 +155,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures nothing: the requests themselves are the result.
+    /// Runs the load without measuring: the requests themselves are the result.
     fn periodic(&mut self) -> Result<()> {
         self.parts.load.start(LoadStart::Periodic, None)?;
         let begin = self.parts.clock.now();
@@ -189,7 +189,7 @@ impl Run<'_> {
         self.parts.load.start(start, request_count)
     }
 
-    /// A float as the report writes it.
+    /// Formats a float for this place of the report.
     fn number(&self, value: f64) -> String {
         text::Notation::after(&self.points).number(value)
     }
@@ -202,14 +202,14 @@ impl Run<'_> {
         self.parts.console.err(text);
     }
 
-    /// Printed, and kept for the summary.
+    /// Prints a warning, and keeps it for the summary.
     fn warn(&mut self, warning: impl Into<String>) {
         let warning = warning.into();
         self.parts.console.err(&format!("{warning}\n"));
         self.note(warning);
     }
 
-    /// Kept for the summary, once.
+    /// Keeps a warning for the summary, once.
     fn note(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);

@@ -1,4 +1,4 @@
-//! One point of the search: windows until three agree, then its report.
+//! Measures one point of the search: windows until three agree, then its report.
 
 use std::collections::VecDeque;
 
@@ -12,30 +12,30 @@ use galatea_perf_types::{
 use super::{
     Run, exit_signal,
     stability::{History, STABLE_WINDOWS},
-    window::{Pass, PointState},
+    window::{PointState, WindowOutcome},
 };
 
-/// What the search needs to know of a point.
+/// The facts about a point that the search needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
-    /// Stable, and within the latency limit.
+pub(super) struct PointVerdict {
+    /// The point is stable, and within the latency limit.
     pub meets_limit: bool,
     pub is_stable: bool,
 }
 
 /// The verdict on the windows of a point.
-enum Measured {
+enum PointOutcome {
     Stable(Box<PerfStatus>),
-    /// The last windows, which do not agree, and why that is so.
+    /// The last windows, which do not agree, and the reason.
     Unstable(Vec<PerfStatus>, Instability),
 }
 
 impl Run<'_> {
     /// Measures the load that has been started, and reports it.
-    pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<Verdict> {
+    pub(super) fn measure_point(&mut self, load: LoadPoint) -> Result<PointVerdict> {
         let mut point = PointState::new(load);
         if self.opened.is_none() {
-            // What ended before belongs to the last point.
+            // Requests that ended before belong to the last point.
             drop(self.parts.load.take_records());
         }
         let measured = self.windows(&mut point);
@@ -46,30 +46,30 @@ impl Run<'_> {
             self.profile.push(point.profile);
         }
         match measured? {
-            Measured::Stable(status) => {
+            PointOutcome::Stable(status) => {
                 let meets_limit = self.is_within_limit(&status);
                 if meets_limit {
                     self.report(*status);
                 }
-                Ok(Verdict { meets_limit, is_stable: true })
+                Ok(PointVerdict { meets_limit, is_stable: true })
             }
-            Measured::Unstable(windows, why) => {
+            PointOutcome::Unstable(windows, why) => {
                 self.report_unstable(load, &windows, why);
-                Ok(Verdict { meets_limit: false, is_stable: false })
+                Ok(PointVerdict { meets_limit: false, is_stable: false })
             }
         }
     }
 
-    fn windows(&mut self, point: &mut PointState) -> Result<Measured> {
+    fn windows(&mut self, point: &mut PointState) -> Result<PointOutcome> {
         let mut history = History::default();
         let mut last = VecDeque::with_capacity(STABLE_WINDOWS + 1);
         let mut is_stable = false;
         while point.window <= self.parts.settings.max_trials.max(1) && !is_stable {
             self.parts.load.check_health()?;
             let measured = match self.measure_window(point)? {
-                Pass::Interrupted => break,
-                Pass::Measured(status) => Ok(*status),
-                Pass::Failed(failure) => Err(failure),
+                WindowOutcome::Interrupted => break,
+                WindowOutcome::Measured(status) => Ok(*status),
+                WindowOutcome::Failed(failure) => Err(failure),
             };
             self.report_pass(point.window, &measured);
             history.add(&measured);
@@ -96,14 +96,14 @@ impl Run<'_> {
             return Err(exit_signal());
         }
         if is_stable {
-            return Ok(Measured::Stable(Box::new(self.merge(&windows)?)));
+            return Ok(PointOutcome::Stable(Box::new(self.merge(&windows)?)));
         }
         let Settings { stability, latency_limit, .. } = self.parts.settings;
         let why = history.instability(*stability, *latency_limit);
-        Ok(Measured::Unstable(windows, why))
+        Ok(PointOutcome::Unstable(windows, why))
     }
 
-    /// With asynchronous calls the latency may grow for as long as the load is more than the server can take.
+    /// With asynchronous calls the latency may keep growing while the load exceeds the server's capacity.
     fn accept_throughput_alone(&mut self, history: &History) -> bool {
         let settings = self.parts.settings;
         if !settings.calls.asynchronous || !history.has_stable_throughput(settings.stability) {
@@ -140,7 +140,7 @@ impl Run<'_> {
         }
     }
 
-    /// The words of perf_analyzer, and beyond it what was measured.
+    /// Reports an unstable point in the words of perf_analyzer, and adds the measurements.
     fn report_unstable(&mut self, load: LoadPoint, windows: &[PerfStatus], why: Instability) {
         self.warn_of_unstable(load);
         // Counters that do not fit together leave the point without figures; it has failed anyway.
@@ -164,7 +164,7 @@ impl Run<'_> {
         ));
     }
 
-    /// In whole milliseconds, as the limit is.
+    /// Compares in whole milliseconds, like the limit.
     fn is_within_limit(&mut self, status: &PerfStatus) -> bool {
         match self.parts.settings.latency_limit {
             Some(limit) if status.stabilizing_latency_ns / 1_000_000 >= limit => {
@@ -185,7 +185,7 @@ impl Run<'_> {
         self.points.push(status);
     }
 
-    /// The report only has the warning.
+    /// Warns if the tool itself may be the limit. The text report has only this warning about it.
     fn warn_of_overhead(&mut self, percent: f64) {
         let settings = self.parts.settings;
         let is_bound_to_threads =
@@ -200,7 +200,7 @@ impl Run<'_> {
         ));
     }
 
-    /// The window of a fixed number of requests ends at a full second, so that its throughput may be too low.
+    /// Notes an idle end. The window of a fixed number of requests ends at a full second, so its throughput may be too low.
     fn note_idle_end(&mut self, status: &PerfStatus) {
         let busy: u64 = status.client.latencies.iter().sum();
         let LoadPoint::Concurrency(concurrency) = status.load else { return };

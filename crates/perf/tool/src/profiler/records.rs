@@ -1,4 +1,4 @@
-//! Which requests belong to a window.
+//! Selects the requests of a window.
 
 use std::mem;
 
@@ -11,14 +11,14 @@ pub(super) struct PendingRecords(Vec<RequestRecord>);
 /// The requests of one window.
 #[derive(Debug, Default)]
 pub(super) struct WindowRecords {
-    /// Sorted.
+    /// Latencies, sorted.
     pub latencies: Vec<Nanos>,
-    /// From the time the schedule wanted them sent; sorted.
+    /// Latencies from the scheduled time, sorted.
     pub scheduled_latencies: Vec<Nanos>,
     pub response_count: u64,
     pub sequence_count: u64,
     pub delayed_count: u64,
-    /// Those counted, and those without any response to count.
+    /// The requests counted, and those without any response to count.
     pub requests: Vec<RequestRecord>,
 }
 
@@ -27,7 +27,7 @@ impl PendingRecords {
         self.0.extend(records);
     }
 
-    /// Takes out the requests that end from `begin` to `end`, both included.
+    /// Takes the requests that end from `begin` to `end`, both included.
     pub(super) fn take_window(&mut self, begin: Nanos, end: Nanos) -> WindowRecords {
         let mut window = WindowRecords::default();
         for record in mem::take(&mut self.0) {

@@ -1,4 +1,4 @@
-//! Which points to measure.
+//! Chooses the points to measure.
 
 use galatea_perf_types::{
     failure::{Exit, Failure, Result},
@@ -7,14 +7,14 @@ use galatea_perf_types::{
     status::LoadPoint,
 };
 
-use super::{Run, point::Verdict};
+use super::{Run, point::PointVerdict};
 
 /// Values of a load that can be searched over.
 pub(super) trait Level: Copy + PartialOrd {
     const ZERO: Self;
     fn plus(self, step: Self) -> Self;
     fn minus(self, other: Self) -> Self;
-    /// The middle, as the type divides.
+    /// Returns the middle, with the division of the type.
     fn middle(self, other: Self) -> Self;
     /// Warms the server up, and starts the load.
     fn start(self, run: &mut Run<'_>) -> Result<()>;
@@ -92,13 +92,16 @@ pub(super) fn run<L: Level>(run: &mut Run<'_>, range: Range<L>) -> Result<()> {
     }
 }
 
-fn profile<L: Level>(run: &mut Run<'_>, level: L) -> Result<Verdict> {
+fn profile<L: Level>(run: &mut Run<'_>, level: L) -> Result<PointVerdict> {
     level.start(run)?;
     run.measure_point(level.point())
 }
 
-/// Goes on for as long as points are stable and within the limit.
-fn linear<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdict>) -> Result<()> {
+/// Continues while points are stable and within the limit.
+fn linear<L: Level>(
+    range: Range<L>,
+    mut measure: impl FnMut(L) -> Result<PointVerdict>,
+) -> Result<()> {
     let mut level = range.start;
     let first = measure(level)?;
     let mut verdict = first;
@@ -107,7 +110,7 @@ fn linear<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdic
         verdict = measure(level)?;
         level = level.plus(range.step);
     }
-    // A run that got no further than one unstable point has found nothing.
+    // A run with only one point, which is unstable, has found nothing.
     if first.is_stable || first.meets_limit {
         return Ok(());
     }
@@ -115,8 +118,11 @@ fn linear<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdic
     Err(Failure { exit: Exit::Unstable, message })
 }
 
-/// Narrows the range down to `step` around the point where the limit is met.
-fn binary<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdict>) -> Result<()> {
+/// Narrows the range to `step` around the point at which the limit is met.
+fn binary<L: Level>(
+    range: Range<L>,
+    mut measure: impl FnMut(L) -> Result<PointVerdict>,
+) -> Result<()> {
     let Range { start: mut low, end: mut high, step } = range;
     if !measure(low)?.meets_limit || measure(high)?.meets_limit {
         return Ok(());
@@ -136,8 +142,8 @@ fn binary<L: Level>(range: Range<L>, mut measure: impl FnMut(L) -> Result<Verdic
 mod tests {
     use super::*;
 
-    fn verdict(meets_limit: bool) -> Result<Verdict> {
-        Ok(Verdict { meets_limit, is_stable: true })
+    fn verdict(meets_limit: bool) -> Result<PointVerdict> {
+        Ok(PointVerdict { meets_limit, is_stable: true })
     }
 
     #[test]
@@ -165,7 +171,7 @@ mod tests {
     #[test]
     fn only_a_first_point_that_is_unstable_is_a_failure() {
         let range = Range { start: 1, end: 9, step: 1 };
-        let unstable = Verdict { meets_limit: false, is_stable: false };
+        let unstable = PointVerdict { meets_limit: false, is_stable: false };
         assert_eq!(linear(range, |_| Ok(unstable)).unwrap_err().exit, Exit::Unstable);
         linear(range, |level| if level == 1 { verdict(true) } else { Ok(unstable) }).unwrap();
         linear(range, |_| verdict(false)).unwrap();

@@ -1,4 +1,4 @@
-//! What the server counted during a window.
+//! The server's counts during a window.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +20,12 @@ pub(super) struct Change<'a> {
     pub begin: &'a Snapshot,
     pub end: &'a Snapshot,
     pub model: &'a ModelInfo,
-    /// To print. perf_analyzer repeats them with every window.
+    /// Warnings to print. perf_analyzer repeats them with every window.
     pub warnings: Vec<String>,
 }
 
 impl Change<'_> {
-    /// The model and, recursively, the models in it.
+    /// Returns the statistics of the model and, recursively, of the models in it.
     pub(super) fn stats(&mut self) -> Result<ServerStats> {
         let model = self.model;
         self.with_composing(&model.name, &model.version, &model.composing)
@@ -48,7 +48,7 @@ impl Change<'_> {
         Ok(stats)
     }
 
-    /// The version requested or, if any will do, the newest that worked during the window.
+    /// Returns the requested version or, without one, the newest that worked during the window.
     fn version_of(&mut self, name: &str, version: &str) -> Result<i64> {
         let found = if version.is_empty() {
             self.newest_active(name)
@@ -58,7 +58,7 @@ impl Change<'_> {
         };
         match found {
             Some(version) => Ok(version),
-            // A hit in the ensemble's own cache calls none of its models.
+            // If the ensemble's own cache answers, none of its models is called.
             None if self.model.top_level_response_cache => Ok(NO_VERSION),
             None => Err(Failure::generic("failed to find the requested model version")),
         }
@@ -91,7 +91,7 @@ impl Change<'_> {
     }
 }
 
-/// Merges the same model's windows.
+/// Merges the windows of one model.
 pub(super) fn merge(windows: &[&ServerStats]) -> Result<ServerStats> {
     let Some((first, others)) = windows.split_first() else { return Ok(ServerStats::default()) };
     if others.iter().any(|window| window.composing.len() != first.composing.len()) {

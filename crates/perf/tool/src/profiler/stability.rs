@@ -1,4 +1,4 @@
-//! When to stop measuring a point.
+//! Decides when to stop measuring a point.
 
 use galatea_perf_types::{
     failure::Result,
@@ -6,11 +6,11 @@ use galatea_perf_types::{
     status::{Instability, PerfStatus, Trial},
 };
 
-/// So many windows in a row must agree.
+/// Number of windows in a row that must agree.
 pub(super) const STABLE_WINDOWS: usize = 3;
 
-/// Throughput and latency of the windows of a point, oldest first. A window that failed has no throughput and an
-/// endless latency.
+/// Throughput and latency of the windows of a point, oldest first. A window that failed has no throughput and an infinite
+/// latency.
 #[derive(Debug, Default)]
 pub(super) struct History {
     windows: Vec<(f64, Nanos)>,
@@ -28,7 +28,7 @@ impl History {
         self.windows.len().checked_sub(STABLE_WINDOWS).and_then(|first| self.windows.get(first..))
     }
 
-    /// Whether the last windows differ by no more than `spread`, in throughput and in latency.
+    /// Returns true if the last windows differ by no more than `spread`, in throughput and in latency.
     pub(super) fn is_stable(&self, spread: f64) -> bool {
         let latencies =
             |windows: &[(f64, Nanos)]| within(spread, windows.iter().map(|(_, ns)| *ns as f64));
@@ -42,13 +42,13 @@ impl History {
         })
     }
 
-    /// Whether one of the last windows was over the limit, so that more of them would not help.
+    /// Returns true if one of the last windows was over the limit, so that more of them would not help.
     pub(super) fn is_over(&self, limit_ms: u64) -> bool {
         let limit = limit_ms.saturating_mul(1_000_000);
         self.last().is_some_and(|windows| windows.iter().any(|(_, ns)| *ns >= limit))
     }
 
-    /// Why the point was given up. `spread` and `limit_ms` are those that decided.
+    /// Returns the reason why the point was given up. `spread` and `limit_ms` are those that decided.
     pub(super) fn instability(&self, spread: f64, limit_ms: Option<u64>) -> Instability {
         let last = self.last().filter(|windows| windows.iter().all(is_measured));
         let apart = |of: fn(&(f64, Nanos)) -> f64| {
@@ -79,7 +79,7 @@ fn within(spread: f64, values: impl Iterator<Item = f64> + Clone) -> bool {
     ratio(values) <= 1.0 + spread
 }
 
-/// The largest over the smallest.
+/// Returns the largest value over the smallest.
 fn ratio(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let max = values.clone().fold(f64::MIN, f64::max);
     let min = values.fold(f64::MAX, f64::min);

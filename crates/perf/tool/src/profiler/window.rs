@@ -1,4 +1,4 @@
-//! One window of a point.
+//! Measures one window of a point.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use super::{
     server::{Change, Snapshot},
 };
 
-/// A window of a count is looked at this often; it ends at such a step.
+/// Time between two checks of a window of a count, which ends at such a check.
 const COUNT_STEP: Duration = Duration::from_secs(1);
 
 /// The outcome of a window.
-pub(super) enum Pass {
+pub(super) enum WindowOutcome {
     Measured(Box<PerfStatus>),
-    /// It has no result, but the next one may.
+    /// The window has no result, but the next one may.
     Failed(Failure),
     Interrupted,
 }
@@ -31,17 +31,17 @@ pub(super) enum Pass {
 /// A point whose windows are being measured.
 pub(super) struct PointState {
     pub load: LoadPoint,
-    /// From 1.
+    /// Number of the window, from 1.
     pub window: u32,
-    /// Where the next window begins; `None` before the first.
-    begin: Option<Moment>,
+    /// Start of the next window; `None` before the first.
+    begin: Option<CounterSnapshot>,
     pending: PendingRecords,
     pub profile: ProfiledLoad,
 }
 
-/// Everything that is counted, at one moment.
+/// All counters at one moment.
 #[derive(Clone, Default)]
-pub(super) struct Moment {
+pub(super) struct CounterSnapshot {
     at: Nanos,
     server: Option<Snapshot>,
     calls: CallTotals,
@@ -56,20 +56,20 @@ impl PointState {
 }
 
 impl Run<'_> {
-    /// Fails only where going on would not help.
-    pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<Pass> {
-        let mut window = self.window(point).unwrap_or_else(Pass::Failed);
-        // A GPU that cannot be queried cannot be in the next window either.
+    /// Measures a window. Fails only if continuing would not help.
+    pub(super) fn measure_window(&mut self, point: &mut PointState) -> Result<WindowOutcome> {
+        let mut window = self.window(point).unwrap_or_else(WindowOutcome::Failed);
+        // A GPU that cannot be queried now cannot be queried in the next window either.
         let metrics = self.take_metrics()?;
-        if let Pass::Measured(status) = &mut window {
+        if let WindowOutcome::Measured(status) = &mut window {
             status.metrics = metrics;
         }
         Ok(window)
     }
 
-    fn window(&mut self, point: &mut PointState) -> Result<Pass> {
+    fn window(&mut self, point: &mut PointState) -> Result<WindowOutcome> {
         self.parts.load.reset_idle_time();
-        // Unless this window comes to its end, the next one starts from scratch.
+        // If this window does not complete, the next one starts from scratch.
         let begin = match point.begin.take() {
             Some(begin) => begin,
             None => self.first_moment(point)?,
@@ -78,15 +78,16 @@ impl Run<'_> {
         let at = self.parts.clock.now();
         if !is_complete {
             self.take_window(point, begin.at, at);
-            return Ok(Pass::Interrupted);
+            return Ok(WindowOutcome::Interrupted);
         }
-        self.complete_window(point, begin, at).map(|status| Pass::Measured(Box::new(status)))
+        self.complete_window(point, begin, at)
+            .map(|status| WindowOutcome::Measured(Box::new(status)))
     }
 
     fn complete_window(
         &mut self,
         point: &mut PointState,
-        begin: Moment,
+        begin: CounterSnapshot,
         at: Nanos,
     ) -> Result<PerfStatus> {
         let end = self.moment(at)?;
@@ -107,14 +108,14 @@ impl Run<'_> {
         records
     }
 
-    /// Before the first request is sent, so that all of a fixed number of them count.
+    /// Opens the window before the first request is sent, so that all of a fixed number count.
     pub(super) fn open_window(&mut self) {
         drop(self.parts.load.take_records());
-        // A server that gives no figures is asked again at the window's begin, and the error is reported there.
+        // If the server gives no figures, it is asked again at the window's begin, which reports the error.
         self.opened = self.moment(self.parts.clock.now()).ok();
     }
 
-    fn first_moment(&mut self, point: &mut PointState) -> Result<Moment> {
+    fn first_moment(&mut self, point: &mut PointState) -> Result<CounterSnapshot> {
         let opened = self.opened.take();
         let at = opened.as_ref().map_or_else(|| self.parts.clock.now(), |moment| moment.at);
         if let (1, Some(metrics)) = (point.window, &mut self.parts.metrics) {
@@ -124,20 +125,20 @@ impl Run<'_> {
         opened.map_or_else(|| self.moment(at), Ok)
     }
 
-    fn moment(&mut self, at: Nanos) -> Result<Moment> {
+    fn moment(&mut self, at: Nanos) -> Result<CounterSnapshot> {
         let all_models = !self.parts.model.composing.is_empty();
         let server = match &mut self.parts.statistics {
             None => None,
             Some(statistics) => Some(statistics.read(all_models)?.into_iter().collect()),
         };
         let calls = self.parts.load.call_totals();
-        Ok(Moment { at, server, calls, cpu: self.parts.clock.cpu_time() })
+        Ok(CounterSnapshot { at, server, calls, cpu: self.parts.clock.cpu_time() })
     }
 
     fn wait_for_window(&mut self, point: &PointState, begin: Nanos) -> Result<bool> {
         match self.window_length() {
             Window::Time(ms) => {
-                // A fifth longer than requested, as perf_analyzer does.
+                // A fifth longer than requested, as in perf_analyzer.
                 let length = Duration::from_millis((ms as f64 * 1.2) as u64);
                 let total = length.as_secs_f64();
                 Ok(self.sleep(
@@ -157,7 +158,7 @@ impl Run<'_> {
         }
     }
 
-    /// A run of a fixed number of requests is one window of that count.
+    /// Returns the window. A run of a fixed number of requests is one window of that count.
     fn window_length(&self) -> Window {
         let settings = self.parts.settings;
         settings.request_count.map_or(settings.window, Window::Count)
@@ -180,7 +181,7 @@ impl Run<'_> {
         }
     }
 
-    /// Sleeps and shows progress: `show` makes it of the seconds since `begin` and the requests since then.
+    /// Sleeps and shows progress: `show` makes its text from the seconds and the requests since `begin`.
     fn sleep(&mut self, length: Duration, show: impl Fn(f64, u64) -> String, begin: Nanos) -> bool {
         let clock = self.parts.clock;
         let until = clock.now() + length.as_nanos() as Nanos;
@@ -211,8 +212,8 @@ impl Run<'_> {
     fn client_status(
         &mut self,
         load: LoadPoint,
-        begin: &Moment,
-        end: &Moment,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
         records: WindowRecords,
     ) -> Result<PerfStatus> {
         let duration_ns = end.at.saturating_sub(begin.at);
@@ -250,7 +251,7 @@ impl Run<'_> {
         Ok(status)
     }
 
-    /// Fills in what follows from counts, latencies and the duration.
+    /// Computes the figures that follow from counts, latencies and the duration.
     pub(super) fn summarize(&mut self, status: &mut PerfStatus) -> Result<()> {
         let percentile = self.parts.settings.percentile;
         let client = &mut status.client;
@@ -260,7 +261,7 @@ impl Run<'_> {
                 message: "No valid requests recorded within time interval. Please use a larger time window.".into(),
             });
         };
-        // Single precision, as perf_analyzer divides.
+        // Single precision, as in perf_analyzer.
         let seconds = client.duration_ns as f32 / 1e9;
         let rate = |count: u64| f64::from(count as f32 / seconds);
         client.infer_per_sec = rate(client.request_count * status.batch_size);
@@ -279,7 +280,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn server_stats(&mut self, begin: &Moment, end: &Moment) -> Result<Option<ServerStats>> {
+    fn server_stats(
+        &mut self,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
+    ) -> Result<Option<ServerStats>> {
         let (Some(begin), Some(end)) = (&begin.server, &end.server) else { return Ok(None) };
         let mut change = Change { begin, end, model: self.parts.model, warnings: Vec::new() };
         let stats = change.stats();
@@ -302,7 +307,7 @@ fn progress(point: &PointState, how_far: &str, elapsed: f64, collected: u64) -> 
     format!("{load}, window {window}: {how_far}, {rate:.0} requests/s")
 }
 
-/// Starting and ending a window takes time too, so that workers may have been idle for longer than it lasted.
+/// Returns the busy share. A window's start and end take time, so workers may have been idle for longer than it lasted.
 fn overhead_percent(duration_ns: Nanos, idle: Duration) -> f64 {
     let idle_ns = idle.as_nanos() as f64;
     let duration = duration_ns as f64;

@@ -1,4 +1,4 @@
-//! Runs that share threads, and how each learns whether a fault was its own.
+//! Runs that share threads. Each learns if a fault was its own.
 
 use std::sync::{
     Arc, RwLock,
@@ -7,9 +7,9 @@ use std::sync::{
 
 use galatea_types::{Error, RwLockExt};
 
-use crate::owner::{Expecting, counting, unowned};
+use crate::owner::{FaultGuard, counting, unowned};
 
-/// A run divided an integer in a way that has no result.
+/// The fault of a run that divided an integer without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model divides an integer by zero, or the smallest integer by -1")]
 pub struct DivisionFault;
@@ -21,92 +21,91 @@ impl From<DivisionFault> for Error {
 }
 
 impl DivisionFault {
-    /// Whether this is why `error` came about.
+    /// Returns true if this fault caused `error`.
     pub fn is_cause_of(error: &Error) -> bool {
         let source = std::error::Error::source(error);
         source.is_some_and(|source| source.is::<Self>())
     }
 }
 
-/// Runs whose work is done by the same threads: those of one session, say.
+/// A group of runs whose work is done by the same threads, such as those of one session.
 ///
-/// A fault on a thread that called [`FaultDomain::run`] is that run's for sure. One on a thread of the domain's may be
-/// any run's that overlapped it: each of those is done again alone, and only the one that faults again has failed.
+/// A fault on a thread that called [`FaultDomain::run`] is certainly that run's. A fault on a thread of the domain may
+/// belong to any overlapping run. Each of those is repeated alone, and only the one that faults again has failed.
 #[derive(Debug, Default)]
 pub struct FaultDomain {
-    /// Faults of the domain's own threads.
+    /// Number of faults of the domain's own threads.
     faults: AtomicU64,
     /// Taken for writing by a run that must be alone.
     gate: RwLock<()>,
-    /// Runs may be helped by threads that nobody entered with [`FaultDomain::on_own_thread`].
+    /// True if runs may be helped by threads that did not call [`FaultDomain::on_own_thread`].
     has_unknown_threads: bool,
 }
 
-enum Verdict {
+enum RunVerdict {
     Good,
-    /// It faulted itself.
+    /// The run faulted itself.
     Faulted,
-    /// It or another one that overlapped it did.
+    /// The run or another one that overlapped it faulted.
     Suspect,
 }
 
 impl FaultDomain {
-    /// All threads that compute, the callers' aside, call [`FaultDomain::on_own_thread`].
+    /// Makes a domain. All threads that compute, except the callers', must call [`FaultDomain::on_own_thread`].
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Threads that nobody knows compute as well.
+    /// Makes a domain in which unknown threads compute as well.
     pub fn with_unknown_threads() -> Arc<Self> {
         Arc::new(Self { has_unknown_threads: true, ..Self::default() })
     }
 
-    /// Calls `run`, twice where it has to be found out which of several runs has faulted. What it returned beside a
-    /// fault is dropped.
+    /// Calls `run`, twice if it is unclear which of several runs has faulted. The result of a faulty run is dropped.
     pub fn run<T>(&self, mut run: impl FnMut() -> T) -> Result<T, DivisionFault> {
         match self.beside_others(&mut run) {
-            (result, Verdict::Good) => return Ok(result),
-            (_, Verdict::Faulted) => return Err(DivisionFault),
-            (_, Verdict::Suspect) => {}
+            (result, RunVerdict::Good) => return Ok(result),
+            (_, RunVerdict::Faulted) => return Err(DivisionFault),
+            (_, RunVerdict::Suspect) => {}
         }
         let _alone = self.gate.write_unpoisoned();
         match self.watched(run) {
-            (result, Verdict::Good) => Ok(result),
+            (result, RunVerdict::Good) => Ok(result),
             _ => Err(DivisionFault),
         }
     }
 
-    /// The same for what cannot be done twice: it fails where it only may have faulted.
+    /// Calls a function that cannot be repeated. It fails even if only it may have faulted.
     pub fn run_once<T>(&self, run: impl FnOnce() -> T) -> Result<T, DivisionFault> {
         match self.beside_others(run) {
-            (result, Verdict::Good) => Ok(result),
+            (result, RunVerdict::Good) => Ok(result),
             _ => Err(DivisionFault),
         }
     }
 
-    /// Calls `work`, all that one of the domain's own threads does.
+    /// Calls `work`, which is the complete work of one of the domain's own threads.
     pub fn on_own_thread<T>(&self, work: impl FnOnce() -> T) -> T {
         counting(&self.faults, work)
     }
 
-    fn beside_others<T>(&self, run: impl FnOnce() -> T) -> (T, Verdict) {
+    fn beside_others<T>(&self, run: impl FnOnce() -> T) -> (T, RunVerdict) {
         let _shared = self.gate.read_unpoisoned();
         self.watched(run)
     }
 
-    /// Counters are read before and after: a helper's fault is counted before the helper reports that its part is
-    /// done, and so before the run returns.
-    fn watched<T>(&self, run: impl FnOnce() -> T) -> (T, Verdict) {
-        let _expecting = self.has_unknown_threads.then(Expecting::begin);
+    /// Calls `run` and reads counters before and after. A helper's fault is counted before the helper reports that its part
+    /// is done, and so before the run returns.
+    fn watched<T>(&self, run: impl FnOnce() -> T) -> (T, RunVerdict) {
+        let _expecting = self.has_unknown_threads.then(FaultGuard::begin);
         let before = self.faults_of_others();
         let own = AtomicU64::new(0);
         let result = counting(&own, run);
         let verdict = if own.load(Ordering::SeqCst) > 0 {
-            Verdict::Faulted
+            RunVerdict::Faulted
         } else if self.faults_of_others() != before {
-            Verdict::Suspect
+            RunVerdict::Suspect
         } else {
-            Verdict::Good
+            RunVerdict::Good
         };
         (result, verdict)
     }

@@ -9,7 +9,7 @@ use crate::{error::GpuError, shared_library::SharedLibrary};
 type NvmlReturn = c_int;
 
 const SUCCESS: NvmlReturn = 0;
-/// What NVML itself calls the longest identifier of a device.
+/// Bytes of the longest identifier of a device, by NVML's own constant.
 const UUID_LENGTH: usize = 96;
 
 /// NVML's handle of a GPU: valid while the library is initialised.
@@ -28,7 +28,7 @@ struct Utilization {
     memory: c_uint,
 }
 
-/// In bytes; what the driver keeps for itself counts as used.
+/// Bytes of memory. The driver's own memory counts as used.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Memory {
@@ -37,7 +37,7 @@ struct Memory {
     used: u64,
 }
 
-/// In bytes.
+/// Bytes of memory, with the driver's own apart.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct MemoryV2 {
@@ -51,7 +51,7 @@ struct MemoryV2 {
 /// Size of the structure, and its version in the third byte, as NVML marks its versioned structures.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
-type Get<T> = unsafe extern "C" fn(Device, *mut T) -> NvmlReturn;
+type NvmlGetFn<T> = unsafe extern "C" fn(Device, *mut T) -> NvmlReturn;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Functions {
@@ -60,13 +60,13 @@ pub(crate) struct Functions {
     error_text: unsafe extern "C" fn(NvmlReturn) -> *const c_char,
     by_pci_bus_id: unsafe extern "C" fn(*const c_char, *mut Device) -> NvmlReturn,
     uuid: unsafe extern "C" fn(Device, *mut c_char, c_uint) -> NvmlReturn,
-    utilization: Get<Utilization>,
-    memory: Get<Memory>,
-    /// Missing in older drivers.
-    memory_v2: Option<Get<MemoryV2>>,
-    power_usage: Get<c_uint>,
-    power_limit: Get<c_uint>,
-    energy: Get<u64>,
+    utilization: NvmlGetFn<Utilization>,
+    memory: NvmlGetFn<Memory>,
+    /// `None` in older drivers.
+    memory_v2: Option<NvmlGetFn<MemoryV2>>,
+    power_usage: NvmlGetFn<c_uint>,
+    power_limit: NvmlGetFn<c_uint>,
+    energy: NvmlGetFn<u64>,
 }
 
 pub(crate) struct Nvml {
@@ -99,7 +99,7 @@ impl Nvml {
         Ok(device)
     }
 
-    /// E.g. `GPU-8f1c2d3e-...`.
+    /// Returns the identifier, e.g. `GPU-8f1c2d3e-...`.
     pub fn uuid(&self, device: Device) -> Result<String, GpuError> {
         let mut text: [c_char; UUID_LENGTH + 1] = [0; UUID_LENGTH + 1];
         let get = self.functions.uuid;
@@ -110,14 +110,14 @@ impl Nvml {
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
 
-    /// Share of the time in which the GPU computed, 0 to 1.
+    /// Returns the share of the time in which the GPU computed, 0 to 1.
     pub fn utilization(&self, device: Device) -> Result<f64, GpuError> {
         let call = "nvmlDeviceGetUtilizationRates";
         let rates = self.get(call, self.functions.utilization, device)?;
         Ok(f64::from(rates.gpu) / 100.0)
     }
 
-    /// Total and used bytes.
+    /// Returns total and used bytes.
     pub fn memory(&self, device: Device) -> Result<(u64, u64), GpuError> {
         if let Some(get) = self.functions.memory_v2 {
             let mut memory = MemoryV2 { version: MEMORY_V2, ..MemoryV2::default() };
@@ -130,20 +130,20 @@ impl Nvml {
         Ok((memory.total, memory.used))
     }
 
-    /// Watts.
+    /// Returns the drawn power in watts.
     pub fn power_usage(&self, device: Device) -> Result<f64, GpuError> {
         let milliwatts = self.get("nvmlDeviceGetPowerUsage", self.functions.power_usage, device)?;
         Ok(f64::from(milliwatts) / 1000.0)
     }
 
-    /// Watts.
+    /// Returns the power limit in watts.
     pub fn power_limit(&self, device: Device) -> Result<f64, GpuError> {
         let call = "nvmlDeviceGetPowerManagementLimit";
         let milliwatts = self.get(call, self.functions.power_limit, device)?;
         Ok(f64::from(milliwatts) / 1000.0)
     }
 
-    /// Millijoules since the driver was loaded.
+    /// Returns the energy in millijoules since the driver was loaded.
     pub fn energy(&self, device: Device) -> Result<u64, GpuError> {
         self.get("nvmlDeviceGetTotalEnergyConsumption", self.functions.energy, device)
     }
@@ -151,7 +151,7 @@ impl Nvml {
     fn get<T: Default>(
         &self,
         call: &'static str,
-        get: Get<T>,
+        get: NvmlGetFn<T>,
         device: Device,
     ) -> Result<T, GpuError> {
         let mut value = T::default();

@@ -14,13 +14,12 @@ use crate::{
     nvml::{Device, Nvml},
 };
 
-/// Sampling more often than this only costs time.
+/// Shortest interval. A shorter one only costs time.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A thread that samples the GPUs once per interval and publishes their metrics. Dropped, it ends.
+/// A thread that samples the GPUs once per interval and publishes their metrics. It ends when this is dropped.
 ///
-/// A thread of its own because a driver may take its time to answer, and a request for metrics must not wait for
-/// that.
+/// It has its own thread because a driver may answer slowly, and a request for metrics must not wait for that.
 #[derive(Debug)]
 pub struct GpuSampler {
     stop: Option<mpsc::Sender<()>>,
@@ -28,11 +27,10 @@ pub struct GpuSampler {
 }
 
 impl GpuSampler {
-    /// Takes the first sample, then goes on in the background. The energy used counts from here.
+    /// Takes the first sample, then continues in the background. The used energy counts from here.
     ///
     /// # Errors
-    /// The management library is not there or does not start. A single GPU that it does not know is left out
-    /// with a warning.
+    /// When the management library is missing or does not start. A GPU that it does not know is left out with a warning.
     pub fn start(
         gpus: &[Gpu],
         interval: Duration,
@@ -82,9 +80,9 @@ struct SampledGpu {
     index: u32,
     device: Device,
     uuid: String,
-    /// Millijoules at the start; `None` until the GPU has reported it.
+    /// Energy at the start in millijoules. `None` until the GPU has reported it.
     energy_before: Option<u64>,
-    /// Queries that failed once: what a GPU cannot report is not queried at each sample.
+    /// Queries that failed once. They are not repeated at each sample.
     failed_queries: Vec<&'static str>,
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use tikv_jemalloc_sys::{mallctl, mallctlbymib, mallctlnametomib};
 
-/// The number of the arena that a block comes from; `None` if it is not one of jemalloc's.
+/// Returns the number of a block's arena, or `None` if the block is not one of jemalloc's.
 pub(super) fn arena_of(block: *mut u8) -> Option<c_uint> {
     let (mut arena, mut size) = (c_uint::MAX, size_of::<c_uint>());
     let mut block = block;
@@ -25,7 +25,7 @@ pub(super) fn arena_of(block: *mut u8) -> Option<c_uint> {
     (error == 0).then_some(arena)
 }
 
-/// Bytes of an arena's free pages that were not given back yet.
+/// Returns the bytes of an arena's free pages that were not given back yet.
 pub(super) fn free_bytes(arena: c_uint) -> Option<usize> {
     refresh();
     let page = read(&number_of::<2>(c"arenas.page")?)?;
@@ -34,7 +34,7 @@ pub(super) fn free_bytes(arena: c_uint) -> Option<usize> {
     read(&name)?.checked_mul(page)
 }
 
-/// Gives an arena's free pages back to the system; whether there is such an arena.
+/// Gives an arena's free pages back to the system. Returns false if there is no such arena.
 pub(super) fn purge(arena: c_uint) -> bool {
     let Some(mut name) = number_of::<3>(c"arena.0.purge") else { return false };
     let Ok(arena) = arena.try_into() else { return false };
@@ -53,7 +53,7 @@ pub(super) fn purge(arena: c_uint) -> bool {
     error == 0
 }
 
-/// What the numbers below `stats` tell is as of the last such call.
+/// Updates the numbers below `stats`, which are as old as the last such call.
 fn refresh() {
     let mut any = 1_u64;
     // SAFETY: reads a number of the size told.
@@ -63,7 +63,7 @@ fn refresh() {
     }
 }
 
-/// A name of `PARTS` parts as numbers, of which those that stand for an arena can be replaced.
+/// Returns the numbers of a name with `PARTS` parts. Those that stand for an arena can be replaced.
 fn number_of<const PARTS: usize>(name: &CStr) -> Option<[usize; PARTS]> {
     let (mut numbers, mut length) = ([0; PARTS], PARTS);
     // SAFETY: writes at most so many numbers as told.
@@ -71,7 +71,7 @@ fn number_of<const PARTS: usize>(name: &CStr) -> Option<[usize; PARTS]> {
     (error == 0 && length == PARTS).then_some(numbers)
 }
 
-/// A number that is as long as a pointer.
+/// Reads a number that is as long as a pointer.
 fn read<const PARTS: usize>(name: &[usize; PARTS]) -> Option<usize> {
     let (mut value, mut size) = (0_usize, size_of::<usize>());
     // SAFETY: writes a number of the size told.

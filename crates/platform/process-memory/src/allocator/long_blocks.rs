@@ -1,4 +1,4 @@
-//! Long blocks that were freed: how much of them stays for the next ones.
+//! Limits the memory of freed long blocks that is kept for later ones.
 
 use std::{
     alloc::{GlobalAlloc, Layout},
@@ -7,16 +7,16 @@ use std::{
 
 use super::{ALLOCATOR, LONG_BLOCK, control};
 
-/// How often within what is kept the allocator is asked how much that is: asking takes some microseconds.
+/// Queries of the allocator per kept limit of freed bytes. Each takes some microseconds.
 const LOOKS: usize = 8;
 
 /// The arena of the long blocks.
 #[derive(Debug)]
 pub(super) struct LongBlocks {
     arena: AtomicU32,
-    /// How many freed bytes may stay; all of them until a limit is set.
+    /// Most freed bytes that may stay; all of them until a limit is set.
     keep: AtomicUsize,
-    /// Freed since the allocator was asked last.
+    /// Bytes freed since the allocator was last queried.
     freed: AtomicUsize,
 }
 
@@ -29,7 +29,7 @@ impl LongBlocks {
         }
     }
 
-    /// Sets how many bytes may stay; whether the allocator tells which arena is theirs and how much is free in it.
+    /// Sets how many bytes may stay. Returns false if the allocator does not report their arena and its free bytes.
     pub fn keep(&self, bytes: usize) -> bool {
         let Some(arena) = arena() else { return false };
         self.arena.store(arena, Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl LongBlocks {
         control::free_bytes(arena).is_some()
     }
 
-    /// A block was freed. The numbers order nothing: who comes a little late looks a little later.
+    /// Counts a freed block. The order of the counters does not matter: a late update only delays a query.
     #[inline]
     pub fn freed(&self, bytes: usize) {
         let keep = self.keep.load(Ordering::Relaxed);

@@ -12,29 +12,29 @@ use tikv_jemallocator::Jemalloc;
 
 use self::long_blocks::LongBlocks;
 
-/// jemalloc gives the pages that a burst has left free back to the system by itself, whichever thread used them; of the C
-/// library's allocator each thread's heap keeps the largest part that was ever in use (see ADR 15).
+/// The allocator for Rust code. jemalloc gives free pages of a burst back to the system by itself, whichever thread used
+/// them. In the C library's allocator each thread's heap keeps the largest part that was ever in use (see ADR 15).
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator;
 
-/// For `#[global_allocator]`.
+/// The value for `#[global_allocator]`.
 pub const ALLOCATOR: Allocator = Allocator;
 
-/// What jemalloc reads when it starts: free pages go back within so many milliseconds, by one thread of its own, so that an
-/// idle process returns them too. Blocks from [`LONG_BLOCK`] bytes on have an arena of their own.
+/// Options that jemalloc reads when it starts. Free pages go back within this many milliseconds, by a thread of its own, so
+/// that an idle process returns them too. Blocks of at least [`LONG_BLOCK`] bytes have their own arena.
 const OPTIONS: &[u8] =
     b"background_thread:true,max_background_threads:1,dirty_decay_ms:3000,muzzy_decay_ms:0,\
     oversize_threshold:2097152\0";
 
-/// The same number as in [`OPTIONS`].
+/// Bytes of a long block, the same number as in [`OPTIONS`].
 const LONG_BLOCK: usize = 2 << 20;
 
 static LONG_BLOCKS: LongBlocks = LongBlocks::new();
 
-/// From now on at most about this many bytes are kept of blocks of 2 MiB and more that were freed: what is more goes back to
-/// the system on the thread that frees it. Without such a limit it waits for jemalloc's thread, which comes too late where
-/// many long requests are refused one after the other: the next request is given memory that is all there, however little
-/// of it is used yet. Says whether that could be arranged.
+/// Limits the freed memory that is kept of blocks of 2 MiB and more, to about this many bytes. The freeing thread itself
+/// gives further memory back to the system. Without such a limit jemalloc's thread does it, which is too late if many long
+/// requests are refused one after the other: each new request gets fully resident memory, even if it uses little. Returns
+/// false if the limit cannot be set.
 pub fn keep_of_long_blocks(bytes: usize) -> bool {
     LONG_BLOCKS.keep(bytes)
 }
@@ -73,7 +73,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 }
 
-/// Where jemalloc looks for its options.
+/// The symbol in which jemalloc finds its options.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static CONF: Options = Options(OPTIONS.as_ptr().cast());
 

@@ -1,5 +1,5 @@
-//! What takes longest of a start, done while the server opens its ports: ONNX Runtime is opened where a model is likely to need
-//! it, and the description of configurations is read (ADR 32).
+//! The longest steps of a start, done while the server opens its ports (ADR 32): ONNX Runtime is opened if a model probably
+//! needs it, and the schema of configurations is prepared.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::options::{RuntimeOptions, ServeOptions};
 
-/// So many models, and versions of a model, are looked at: others come to it in their turn.
+/// Most models, and most versions of a model, that are checked. Others open their backend when they are loaded.
 const MOST_LOOKED_AT: usize = 64;
 /// The usual file of an ONNX model.
 const ONNX_FILE: &str = "model.onnx";
 
-/// Runs `server` on a thread of its own, and does here what takes longest of its start: on the first thread of the process,
-/// whose heap in the C library grows in larger steps than those of others. Where that cannot be done, the server does it when it needs it.
-/// The process does not end before it is done: libraries do not bear that.
+/// Runs `server` on a thread of its own, and does the longest steps of its start on the caller. The caller is the first
+/// thread of the process, whose heap in the C library grows in larger steps. If that fails, the server does them later. The
+/// process does not end before they are done: an exit while a library is opened is not safe.
 pub fn beside<T: Send + 'static>(
     mut options: ServeOptions,
     server: impl FnOnce(ServeOptions) -> T + Send + 'static,
@@ -39,13 +39,13 @@ pub fn beside<T: Send + 'static>(
     server.join().or_else(|panic| panic::resume_unwind(panic))
 }
 
-/// What says whether ONNX Runtime will be needed, and where it is.
+/// The options that decide whether ONNX Runtime is needed, and which library it is.
 struct EarlyOptions {
     runtimes: RuntimeOptions,
     settings: BTreeMap<String, String>,
-    /// Of models, and of single model files.
+    /// Paths of models, and of single model files.
     paths: Vec<PathBuf>,
-    /// `None`: every model is loaded.
+    /// Names of the models to load; `None`: every model is loaded.
     models: Option<Vec<String>>,
 }
 
@@ -54,7 +54,7 @@ impl EarlyOptions {
         let engine = &options.engine;
         let is_explicit = engine.control_mode == ControlMode::Explicit;
         let all = engine.startup_models.iter().any(|model| model == "*");
-        // What is not fetched yet takes longer than this saves.
+        // A download takes longer than this saves.
         let runtimes = RuntimeOptions { may_download: false, ..options.runtimes.clone() };
         Self {
             runtimes,
@@ -64,13 +64,13 @@ impl EarlyOptions {
         }
     }
 
-    /// Whether a model that is loaded at start has the usual file of ONNX models, and its backend is opened in this process.
+    /// Returns true if a model of the start has the usual file of ONNX models, and its backend is opened in this process.
     fn needs_onnx(&self) -> bool {
         !self.settings.contains_key("isolation")
             && self.paths.iter().any(|path| self.has_onnx(path))
     }
 
-    /// A repository, a model, or a file of one: remote ones are no paths of this machine.
+    /// Checks a repository, a model, or a file of one. Addresses of remote repositories are not paths of this machine.
     fn has_onnx(&self, path: &Path) -> bool {
         let is_file =
             path.extension().is_some_and(|extension| extension == "onnx") && path.is_file();

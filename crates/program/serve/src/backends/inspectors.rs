@@ -1,4 +1,4 @@
-//! What inspects the models of each backend.
+//! The inspectors of each backend's models.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -12,7 +12,7 @@ use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_engine::{BackendSettings, InspectorRegistry};
 use galatea_types::{Environment, Result};
 
-/// One for every backend that `serve` offers, under the same names.
+/// Returns an inspector for every backend that `serve` offers, under the same names.
 pub fn registry(
     settings: &BackendSettings,
     backend_directory: PathBuf,
@@ -40,7 +40,7 @@ pub fn registry(
     registry
 }
 
-/// A backend that is part of the program: there is nothing to open, and its models have no files.
+/// The inspector of a backend that is part of the program. It opens nothing, and its models have no files.
 struct BuiltIn(Arc<dyn Backend>);
 
 impl Inspector for BuiltIn {

@@ -10,25 +10,25 @@ use galatea_types::{Error, Result};
 
 use crate::options::RuntimeOptions;
 
-/// The ONNX Runtime library to open; fetched when there is none and fetching is allowed.
+/// Returns the ONNX Runtime library to open. If there is none, it is fetched if that is allowed.
 ///
-/// A path by flag or environment wins, then the backend directory where one was given, then what is
-/// installed.
+/// The order of choice: the path of a flag or environment variable, the backend directory if one was given, the installed
+/// library.
 pub fn onnxruntime(options: &RuntimeOptions) -> Result<PathBuf> {
     library(&Runtime::ONNXRUNTIME, options.onnxruntime_lib.as_ref(), "libonnxruntime.so", options)
 }
 
-/// The TensorFlow library to open, in the same way.
+/// Returns the TensorFlow library to open, in the same way.
 pub fn tensorflow(options: &RuntimeOptions) -> Result<PathBuf> {
     library(&Runtime::TENSORFLOW, options.tensorflow_lib.as_ref(), "libtensorflow_cc.so", options)
 }
 
-/// OpenVINO's C library to open, in the same way.
+/// Returns OpenVINO's C library to open, in the same way.
 pub fn openvino(options: &RuntimeOptions) -> Result<PathBuf> {
     library(&Runtime::OPENVINO, options.openvino_lib.as_ref(), "libopenvino_c.so", options)
 }
 
-/// `stem`: the name of the library without the version behind it.
+/// `stem`: the name of the library without its version.
 fn library(
     runtime: &'static Runtime,
     named: Option<&PathBuf>,
@@ -62,7 +62,7 @@ fn fetch(runtime: &Runtime, options: &RuntimeOptions) -> Result<PathBuf> {
     install(runtime, &install_options, &mut *progress)
 }
 
-/// A library with or without a version behind its name, as Triton's images have it.
+/// Finds a library with or without a version after its name, as in Triton's images.
 fn library_in(folder: &Path, stem: &str) -> Option<PathBuf> {
     let is_library = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -73,7 +73,7 @@ fn library_in(folder: &Path, stem: &str) -> Option<PathBuf> {
     entries.filter(is_library).min()
 }
 
-/// Says what to do where a library is not installed.
+/// Advice for a library that is not installed.
 pub fn not_installed(runtime: &Runtime) -> String {
     format!(
         "{} is not installed: run `galatea runtime install {}`, or name a library with --{}-lib or {}",

@@ -1,4 +1,4 @@
-//! The backends that the server offers, and how each is opened when the first model needs it.
+//! The backends of the server. Each is opened when the first model needs it.
 
 mod early;
 pub mod inspectors;
@@ -32,31 +32,31 @@ use crate::{
     table::Table,
 };
 
-/// Where Triton has them.
+/// Triton's backend directory.
 pub const DEFAULT_BACKEND_DIRECTORY: &str = "/opt/tritonserver/backends";
 
-/// The backends this program offers, and those that were opened.
+/// The backends this program offers, and those that are open.
 pub struct Backends {
     runtimes: RuntimeOptions,
     config: BackendSettings,
     python: WorkerRules,
-    noted: Noted,
+    noted: OpenedList,
     early: EarlyBackend,
 }
 
-/// Of `--backend-config`, for one backend.
+/// The settings of one backend, from `--backend-config`.
 type Settings = BTreeMap<String, String>;
 
-/// What a backend is constructed from, and the path to show for it.
+/// The parts from which a backend is made, and the path to show for it.
 type Located = Result<(NativeBackend, PathBuf)>;
 
 type Locate = fn(&RuntimeOptions, &Settings) -> Located;
 
 impl Backends {
-    /// Makes those that the options ask for.
+    /// Makes the backends of the options.
     pub fn new(options: &ServeOptions) -> Self {
         let mut config = options.engine.backend_config.clone();
-        // Who may not fetch libraries fetches no numpy either, unless that is asked for.
+        // A server that may not fetch libraries fetches no numpy either, unless the user asks for it.
         if !options.runtimes.may_download && !config.of("python").contains_key(ADD_NUMPY) {
             config.set("python", ADD_NUMPY, "false");
         }
@@ -64,12 +64,12 @@ impl Backends {
             runtimes: options.runtimes.clone(),
             config,
             python: options.python.clone(),
-            noted: Noted { opened: Arc::default(), about: options.http_options.about.clone() },
+            noted: OpenedList { opened: Arc::default(), about: options.http_options.about.clone() },
             early: options.early.clone(),
         }
     }
 
-    /// Each is opened when the first model needs it: a server without ONNX models needs no library.
+    /// Returns the backends. Each is opened when the first model needs it: a server without ONNX models needs no library.
     pub fn registry(&self) -> BackendRegistry {
         let mut registry = BackendRegistry::default();
         for name in galatea_backend_builtin::ALL.map(|backend| backend.name()) {
@@ -85,7 +85,7 @@ impl Backends {
         for (name, locate) in natives {
             registry.register(name, self.native(name, locate));
         }
-        // To open it the shim is compiled.
+        // Opening this backend compiles the shim.
         registry.inspect_first("pytorch", Arc::new(TorchInspector));
         let (noted, variables) = (self.noted.clone(), self.runtimes.environment.clone());
         let (config, rules) = (self.config.of("python"), self.python.clone());
@@ -99,7 +99,7 @@ impl Backends {
         let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
         registry.search(move |name| {
             let files = find_python_backend(&directory, name)?;
-            // It runs as models of `python` do: settings of that hold for it too.
+            // It runs like models of `python`, so that backend's settings apply too.
             let settings = config.overlaid(&["python", name]);
             let path = files.model_py.clone();
             let backend = PythonBackend::open(Some((name, files)), &settings, &variables, &rules);
@@ -108,7 +108,7 @@ impl Backends {
         registry
     }
 
-    /// How a backend whose models may be isolated is opened.
+    /// Returns a backend whose models may be isolated.
     fn native(
         &self,
         name: &'static str,
@@ -138,7 +138,7 @@ impl Backends {
     }
 }
 
-/// The figures of Python environments, once a model asked for one.
+/// Adds the figures of Python environments, once a model has asked for one.
 pub fn environment_figures(figures: &mut Figures) {
     let Some(cache) = cache_figures() else { return };
     figures.set(&families::ENVIRONMENTS, cache.environments);
@@ -147,7 +147,7 @@ pub fn environment_figures(figures: &mut Figures) {
     figures.set_labelled(&families::ENVIRONMENT_BUILDS, "failure", cache.failed);
 }
 
-/// A library of the user's with this name is another backend: a model that asks for it must not get ours.
+/// Locates a built-in backend. A user's library with this name is another backend, so its models must not get this one.
 fn built_in(runtimes: &RuntimeOptions, name: &str) -> Located {
     let library = format!("libtriton_{name}.so");
     if backend_directory(runtimes).join(name).join(&library).exists() {
@@ -185,15 +185,15 @@ pub fn backend_directory(runtimes: &RuntimeOptions) -> PathBuf {
     given.unwrap_or_else(|| PathBuf::from(DEFAULT_BACKEND_DIRECTORY))
 }
 
-/// Where a backend that was opened is noted: for the table of the log, and for the console.
+/// List of opened backends, for the table in the log and for the console.
 #[derive(Clone)]
-struct Noted {
+struct OpenedList {
     /// Path of each opened backend's library, by its name.
     opened: Arc<Mutex<BTreeMap<String, String>>>,
     about: SharedAbout,
 }
 
-impl Noted {
+impl OpenedList {
     fn add(&self, name: &str, backend: &dyn Backend, path: &Path) {
         let path = path.display().to_string();
         self.about.add_runtime(name, backend.runtime(), path.clone());

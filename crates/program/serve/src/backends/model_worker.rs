@@ -1,4 +1,4 @@
-//! The running program as the process of one isolated model. Started by the server only.
+//! The process of one isolated model: the running program, started again by the server.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use crate::{options::RuntimeOptions, panic_hook};
 /// The command. It is in no help: only a server can start it.
 pub const COMMAND: &str = "model-worker";
 
-/// How the server starts it.
+/// Returns the program and its arguments for a child.
 pub(super) fn program(runtimes: &RuntimeOptions) -> ChildProgram {
     ChildProgram::new(
         galatea_system::own_program(),
@@ -21,7 +21,7 @@ pub(super) fn program(runtimes: &RuntimeOptions) -> ChildProgram {
     )
 }
 
-/// Runs one isolated model. `words`: what follows the command.
+/// Runs one isolated model. `words`: the arguments after the command.
 pub fn run(words: &[String]) -> ExitCode {
     panic_hook::install();
     let open = |description: &Value| -> Result<_> { NativeBackend::from_json(description)?.open() };

@@ -1,4 +1,4 @@
-//! The backends that are not written in Python: what each is constructed from, in this process or in a child.
+//! The parts of the backends that are not written in Python, for this process or a child.
 
 use std::{
     collections::BTreeMap,
@@ -16,13 +16,13 @@ use galatea_types::{Error, LockExt, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A backend that models can be isolated from the server with.
+/// A backend whose models can be isolated from the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NativeBackend {
-    /// One that is part of this program, by its name.
+    /// A backend that is part of this program, by its name.
     BuiltIn(String),
-    /// ONNX Runtime: its library, and the settings of the backend.
+    /// ONNX Runtime: its library, and the backend's settings.
     Onnx { library: PathBuf, settings: BTreeMap<String, String> },
     /// TensorFlow: its library.
     TensorFlow { library: PathBuf },
@@ -44,7 +44,7 @@ impl NativeBackend {
         }
     }
 
-    /// The description for a child, which reads it back.
+    /// Returns the description for a child, which reads it.
     pub fn to_json(&self) -> Result<Value> {
         serde_json::to_value(self).map_err(|error| Error::invalid_arg(error.to_string()))
     }
@@ -59,10 +59,10 @@ fn unknown() -> Error {
     Error::internal("no such backend is part of this program")
 }
 
-/// What was opened, and the backend it is of.
+/// An opened backend, and its parts.
 pub type Opened = Option<(NativeBackend, Result<Arc<dyn Backend>>)>;
 
-/// A backend that is being opened, or was, and that no model has asked for.
+/// A backend that was opened early, or is being opened, and that no model has asked for yet.
 #[derive(Clone, Default)]
 pub struct EarlyBackend(pub(super) Arc<Mutex<Option<mpsc::Receiver<Opened>>>>);
 
@@ -73,7 +73,7 @@ impl fmt::Debug for EarlyBackend {
 }
 
 impl EarlyBackend {
-    /// The backend, if it is this one. Waits until it is open.
+    /// Returns the backend, if it is the wanted one. Waits until it is open.
     pub(super) fn take(&self, wanted: &NativeBackend) -> Option<Result<Arc<dyn Backend>>> {
         if !matches!(wanted, NativeBackend::Onnx { .. }) {
             return None;

@@ -13,13 +13,13 @@ use crate::options::RuntimeOptions;
 
 const RUNTIME: &Runtime = &Runtime::PYTORCH;
 
-/// What the backend opens.
+/// The libraries that the backend opens.
 pub(super) struct Pytorch {
     pub libtorch: Libtorch,
     pub shim: PathBuf,
 }
 
-/// The libtorch to use, with its shim. It is not fetched unasked: half a gigabyte is for the user to decide.
+/// Returns the libtorch to use, with its shim. Half a gigabyte is not fetched unless the user asks for it.
 pub(super) fn prepared(options: &RuntimeOptions, progress: &mut dyn Progress) -> Result<Pytorch> {
     let environment = &options.environment;
     let found = find(options.libtorch.clone(), environment)?;
@@ -28,12 +28,12 @@ pub(super) fn prepared(options: &RuntimeOptions, progress: &mut dyn Progress) ->
     with_shim(libtorch, &ShimOptions { stop, ..ShimOptions::new(environment) }, progress)
 }
 
-/// In `folder` where one is given, else where `GALATEA_LIBTORCH` points, else installed, else Debian's.
+/// Finds libtorch: in `folder` if given, else in `GALATEA_LIBTORCH`, else the installed one, else Debian's.
 pub fn find(folder: Option<PathBuf>, environment: &Environment) -> Result<Option<Libtorch>> {
     Libtorch::find(&FindOptions { library: folder, ..FindOptions::new(environment) })
 }
 
-/// Says what to do where there is no libtorch.
+/// Advice for a machine without libtorch.
 pub fn not_installed() -> String {
     format!(
         "{} is not installed: run `galatea runtime install {}` (a download of {} MB), or name the folder of a libtorch \
@@ -42,7 +42,7 @@ pub fn not_installed() -> String {
     )
 }
 
-/// Takes the libtorch that is named or there; fetches one where there is none, or where asked to.
+/// Takes the named or present libtorch; fetches one if there is none, or if the options ask for it.
 pub fn install_one(
     options: &InstallOptions,
     folder: Option<PathBuf>,
@@ -78,7 +78,7 @@ fn fetched(options: &InstallOptions, progress: &mut dyn Progress) -> Result<Libt
     Libtorch::in_folder(folder.unwrap_or(&library))
 }
 
-/// Where the shim is that was compiled against the libtorch in this folder.
+/// Returns the folder of the shim that was compiled against this libtorch.
 pub fn shim_of(folder: &Path, environment: &Environment) -> Option<PathBuf> {
     let libtorch = Libtorch::in_folder(folder).ok()?;
     shim_folder(&libtorch, &SHIM, &ShimOptions::new(environment)).ok()

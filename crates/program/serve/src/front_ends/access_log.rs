@@ -13,7 +13,7 @@ use galatea_telemetry::{
 
 use crate::options::ServeOptions;
 
-/// Opens it, if there is to be one, and gives it to all front ends.
+/// Opens the access log, if the options have one, and gives it to all front ends.
 pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
     let Some(target) = &options.access_log else { return Ok(None) };
     let format = match options.log.format {
@@ -34,8 +34,8 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
     Ok(Some(log))
 }
 
-/// Writes the last lines when it is dropped, at the end of the server. The log does so by itself when nobody holds it any
-/// more, but a thread of the engine may hold it a little longer than the process lasts.
+/// Writes the last lines when it is dropped, at the end of the server. The log also does so when its last owner is gone, but a
+/// thread of the engine may own it a little longer than the process lasts.
 pub struct LastLines(pub Option<Arc<AccessLog>>);
 
 impl Drop for LastLines {
@@ -46,7 +46,7 @@ impl Drop for LastLines {
     }
 }
 
-/// How many of its lines were lost.
+/// Returns the figure of lost lines.
 pub fn figures(access_log: Arc<AccessLog>) -> FigureSource {
     Box::new(move |figures| {
         figures.set_labelled(&families::LOG_LINES_LOST, "access", access_log.lost());

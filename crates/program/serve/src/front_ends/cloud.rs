@@ -1,4 +1,4 @@
-//! The front ends of cloud platforms, once the models are there.
+//! The front ends of cloud platforms, which need the loaded models.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use galatea_engine::Engine;
 use galatea_http::CloudFrontEnd;
 
-/// How the real server begins what it says of a front end that it cannot start.
+/// Start of Triton's message about a front end that it cannot start.
 const NOT_STARTED: &str = "failed to start Vertex AI service: Invalid argument - ";
 
-/// Returns what the platform is served, with the model that was named, or the only one that is loaded.
+/// Returns the platform with its model: the named one, or the only one that is loaded.
 pub fn front_end(engine: &Engine, platform: &CloudFrontEnd) -> Result<CloudFrontEnd> {
     let mut platform = platform.clone();
     if let CloudFrontEnd::VertexAi { model, .. } = &mut platform {

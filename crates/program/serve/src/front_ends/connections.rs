@@ -1,4 +1,4 @@
-//! What the front ends share: the limits of connections and clients, and the threads for long requests; and their figures.
+//! The shared parts of the front ends: limits of connections and clients, threads for long requests, and their figures.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::options::ServeOptions;
 
-/// Gives all front ends the same limits and threads, and all that hold memory for clients one budget.
+/// Gives all front ends the same limits and threads, and all users of memory for clients one budget.
 pub fn share(options: &mut ServeOptions, memory: Arc<MemoryBudget>) {
     let settings = settings(options, raise_descriptor_limit());
     let limits = ConnectionLimits::new(settings, memory.clone());
@@ -23,7 +23,7 @@ pub fn share(options: &mut ServeOptions, memory: Arc<MemoryBudget>) {
     (http.client_limits, grpc.client_limits) = (client_limits.clone(), client_limits);
 }
 
-/// The figures of what [`share`] has made.
+/// Returns the figures of the parts that [`share`] made.
 pub fn figures(options: &ServeOptions) -> FigureSource {
     let (limits, heavy_work) =
         (options.http_options.limits.clone(), options.http_options.heavy_work.clone());
@@ -61,7 +61,7 @@ fn settings(options: &ServeOptions, descriptors: usize) -> ConnectionSettings {
     }
 }
 
-/// How many descriptors the process may have open, after it has allowed itself as many as it can.
+/// Raises the limit of open descriptors as far as possible, and returns it.
 fn raise_descriptor_limit() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

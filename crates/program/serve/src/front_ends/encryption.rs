@@ -1,4 +1,4 @@
-//! TLS of the front ends: opened before anything is served, watched while it is.
+//! TLS of the front ends. Its files are read before anything is served, and watched afterwards.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use galatea_frontend::{Tls, TlsProtocol, TlsReload};
 
 use crate::options::ServeOptions;
 
-/// Reads the certificates and gives them to the front ends that use them; the files are looked at until what this returns is
+/// Reads the certificates and gives them to the front ends that use them. The files are watched until the returned value is
 /// dropped. `None`: nothing is encrypted.
 pub fn open(options: &mut ServeOptions) -> Result<Option<TlsReload>> {
     let open = |files: &Option<_>, protocol, service| {

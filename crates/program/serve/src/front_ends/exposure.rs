@@ -1,7 +1,7 @@
-//! What a server without authentication leaves open to whoever reaches it: one warning at start.
+//! A warning at start about the services that anybody can use, if the server has no authentication.
 //!
-//! As a drop-in for Triton the server listens at every address and asks nobody who they are, so it cannot refuse; but
-//! nobody should find out later.
+//! As a drop-in for Triton the server listens at every address without authentication. It cannot refuse that, so it warns at
+//! once.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use galatea_frontend::{ApiCategory, TlsFiles};
 
 use crate::options::{Endpoint, ServeOptions, TlsOptions};
 
-/// Returns the warning where anybody outside of this machine may use the server.
+/// Returns the warning if anybody outside of this machine may use the server.
 pub fn warning(options: &ServeOptions) -> Option<String> {
     if options.auth_policy.is_some() {
         return None;
@@ -32,8 +32,8 @@ pub fn warning(options: &ServeOptions) -> Option<String> {
     })
 }
 
-/// The services that listen beyond this machine and ask for no certificate. Those of a cloud platform are reached through the platform, which asks
-/// who it is.
+/// Returns the services that listen beyond this machine and ask for no certificate. Those of a cloud platform are left out:
+/// the platform authenticates its clients.
 fn reachable(options: &ServeOptions) -> Vec<&Endpoint> {
     let TlsOptions { http, grpc, metrics } = &options.tls;
     let asks = |tls: &Option<TlsFiles>| tls.as_ref().is_some_and(|tls| tls.client_roots.is_some());
@@ -60,7 +60,7 @@ fn places(endpoints: &[&Endpoint]) -> String {
     endpoints.iter().map(place).collect::<Vec<_>>().join(", ")
 }
 
-/// What may be done there.
+/// Returns the actions that these services allow.
 fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
     let serves = |service: &str| reachable.iter().any(|endpoint| endpoint.service == service);
     let (http, grpc) = (serves("HTTP"), serves("GRPC"));

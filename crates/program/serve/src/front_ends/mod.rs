@@ -1,4 +1,4 @@
-//! The front ends: started, made to refuse requests, shut down.
+//! Starts the front ends, makes them refuse requests, and shuts them down.
 
 pub mod access_log;
 pub mod authentication;
@@ -23,7 +23,7 @@ use socket2::Socket;
 
 use crate::options::{Endpoint, ServeOptions};
 
-/// The front ends that are served, in Triton's order, gRPC first: sockets until they are started.
+/// The front ends in Triton's order, gRPC first. They are sockets until they are started.
 pub struct FrontEnds(Vec<Service>);
 
 struct Service {
@@ -42,12 +42,12 @@ enum Kind {
 enum State {
     Bound(Socket),
     Running(FrontEnd),
-    /// It could not be started.
+    /// The service could not be started.
     Failed,
 }
 
 impl FrontEnds {
-    /// Binds the sockets of all that the options name.
+    /// Binds the sockets of all front ends in the options.
     pub(crate) fn bind(options: &ServeOptions) -> Result<Self> {
         let own = [
             (Kind::Http, &options.http),
@@ -66,8 +66,8 @@ impl FrontEnds {
         Ok(Self(services))
     }
 
-    /// Starts those that may listen while models are loaded, so that liveness is answered: not those whose port
-    /// another server may serve meanwhile, for half of its clients would come here and wait.
+    /// Starts those that may listen while models are loaded, so that liveness is answered. A shared port is left out: half of the
+    /// clients of the other server would come here and wait.
     pub(crate) fn start_early(
         &mut self,
         engine: &Arc<Engine>,
@@ -83,7 +83,7 @@ impl FrontEnds {
         Ok(())
     }
 
-    /// Starts the others, and tells of all: a script that waits for the last line finds all of them.
+    /// Starts the others, and logs all: a script that waits for the last line finds all of them.
     pub(crate) fn start(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<()> {
         for service in &mut self.0 {
             let at = service.start(engine, options)?;
@@ -100,17 +100,17 @@ impl FrontEnds {
         Ok(())
     }
 
-    /// Where HTTP is served, once it is.
+    /// Returns the address of HTTP, once it is served.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.address(|kind| matches!(kind, Kind::Http))
     }
 
-    /// Where gRPC is served, once it is.
+    /// Returns the address of gRPC, once it is served.
     pub fn grpc_address(&self) -> Option<SocketAddr> {
         self.address(|kind| matches!(kind, Kind::Grpc))
     }
 
-    /// Where metrics are served, once they are.
+    /// Returns the address of metrics, once they are served.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.address(|kind| matches!(kind, Kind::Metrics))
     }
@@ -119,9 +119,8 @@ impl FrontEnds {
         self.0.iter().find(|service| is_wanted(&service.kind))?.address()
     }
 
-    /// From now on gRPC calls are refused, which their clients make elsewhere then, and no HTTP connections are accepted.
-    /// Those that are open are served on, and each is closed with its next response: clients take an idle connection for
-    /// one that works.
+    /// Refuses gRPC calls from now on, which clients then make elsewhere, and accepts no HTTP connections. Open ones are still
+    /// served, and each is closed with its next response: clients assume that an idle connection works.
     pub(crate) fn drain(&self) {
         for service in &self.0 {
             match (&service.kind, &service.state) {
@@ -132,8 +131,8 @@ impl FrontEnds {
         }
     }
 
-    /// From now on inference and management are answered with "unavailable"; requests in flight go on. The
-    /// metrics stay, so that draining can be watched.
+    /// Answers inference and management with "unavailable" from now on; requests in flight continue. Metrics are still served, so
+    /// that draining can be watched.
     pub(crate) fn refuse_new_requests(&self) {
         for service in self.0.iter().filter(|service| !service.is_of_metrics()) {
             if let State::Running(front_end) = &service.state {
@@ -142,7 +141,7 @@ impl FrontEnds {
         }
     }
 
-    /// Sends the responses that are left, until `deadline`, those of metrics aside. Returns how many requests were cut off.
+    /// Sends the remaining responses until `deadline`, except those of metrics. Returns the number of requests that were cut off.
     pub(crate) fn shut_down(self, deadline: Instant) -> usize {
         let (metrics, others): (Vec<_>, Vec<_>) =
             self.0.into_iter().partition(Service::is_of_metrics);
@@ -156,7 +155,7 @@ impl FrontEnds {
 }
 
 impl Service {
-    /// Starts it unless it runs. Returns the address as it was given, with the port that was bound.
+    /// Starts the service unless it runs. Returns its address as given, with the bound port.
     fn start(&mut self, engine: &Arc<Engine>, options: &ServeOptions) -> Result<String> {
         self.state = match mem::replace(&mut self.state, State::Failed) {
             State::Bound(socket) => {
@@ -190,7 +189,7 @@ impl Service {
         started.with_context(|| format!("failed to start {}", self.name()))
     }
 
-    /// What the log calls it.
+    /// Returns its name in the log.
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Grpc => "GRPCInferenceService",
@@ -229,7 +228,7 @@ impl Service {
     }
 }
 
-/// What the line about the start says of the connections of a service that are encrypted.
+/// Returns the text about encryption for the log line of the start.
 fn over(tls: Option<&Tls>) -> &'static str {
     match tls {
         None => "",

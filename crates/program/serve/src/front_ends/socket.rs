@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::options::Endpoint;
 
-/// Length of the queue of connections to accept; the system cuts it to its own limit.
+/// Length of the queue of connections to accept; the system limits it further.
 const BACKLOG: i32 = 1024;
 
 /// Binds a socket that does not listen yet: clients are refused until its service starts.
@@ -19,7 +19,7 @@ pub fn bind(endpoint: &Endpoint) -> Result<Socket> {
     try_bind(endpoint).map_err(|error| not_started(endpoint, &error))
 }
 
-/// Has a socket that was bound listen.
+/// Makes a bound socket listen.
 pub fn listen(socket: Socket, endpoint: &Endpoint) -> Result<TcpListener> {
     socket.listen(BACKLOG).map_err(|error| not_started(endpoint, &error))?;
     Ok(socket.into())
@@ -28,7 +28,7 @@ pub fn listen(socket: Socket, endpoint: &Endpoint) -> Result<TcpListener> {
 fn try_bind(endpoint: &Endpoint) -> io::Result<Socket> {
     let address = resolve(endpoint)?;
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // As std does: a server that was just stopped can be started again at once.
+    // As in std: a server that was just stopped can be started again at once.
     socket.set_reuse_address(true)?;
     if endpoint.reuses_port {
         socket.set_reuse_port(true)?;

@@ -1,22 +1,22 @@
-//! When code that was needed once is taken out of the process.
+//! Decides when code that was needed once is removed from memory.
 
-/// Decides, looked at now and then: once libraries were opened, and none any more since the last look.
+/// Decides at intervals: due once libraries were opened, and none since the last look.
 #[derive(Debug, Default)]
 pub struct CodeRelease {
-    /// Libraries that were open when code was released last, and at the last look.
+    /// Number of opened libraries at the last release, and at the last look.
     released: u64,
     last: u64,
 }
 
 impl CodeRelease {
-    /// What the start has needed goes.
+    /// Releases the code that the start needed.
     pub fn begin(&mut self) {
         self.last = galatea_process_memory::opened_libraries();
         self.released = self.last;
         release();
     }
 
-    /// What opening libraries has needed goes. Returns whether it has gone now.
+    /// Releases the code that opening libraries needed. Returns true if it was released now.
     pub fn look(&mut self) -> bool {
         let is_due = self.is_due(galatea_process_memory::opened_libraries());
         if is_due {

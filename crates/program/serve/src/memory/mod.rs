@@ -1,5 +1,5 @@
-//! How much memory clients' requests may take in all: what the flag says, of what the machine has; and when what
-//! they took goes back to the system.
+//! The memory that all requests of clients may use, from the flag and the machine's memory. It also decides when freed memory
+//! goes back to the system.
 
 mod code_release;
 mod size;
@@ -11,22 +11,22 @@ use galatea_types::MemoryBudget;
 
 pub use self::{code_release::CodeRelease, size::MemorySize, trimming::Trimming};
 
-/// Where the system does not say how much memory there is.
+/// Assumed memory, if the system does not report it.
 const ASSUMED: usize = 4 << 30;
 
-/// Of the budget so many parts, one, may be kept of what long requests have freed.
+/// Divisor of the budget: this part of it may stay allocated after long requests have freed it.
 const KEPT: usize = 4;
 
-/// What `--memory-budget` means at a time: a share is one of what the server and its models leave.
+/// The rule of `--memory-budget`: a share is one of the memory that the server and its models leave.
 #[derive(Clone, Copy, Debug)]
 pub struct BudgetRule {
     size: MemorySize,
-    /// What the machine and its control groups allow.
+    /// Bytes that the machine and its control groups allow.
     available: usize,
 }
 
 impl BudgetRule {
-    /// On this machine.
+    /// Makes the rule for this machine.
     pub fn new(size: MemorySize) -> Self {
         let available = galatea_process_memory::available().unwrap_or_else(|| {
             log::warn!("how much memory there is cannot be read; {} are assumed", mib(ASSUMED));
@@ -35,18 +35,18 @@ impl BudgetRule {
         Self { size, available }
     }
 
-    /// The budget before models are loaded.
+    /// Returns the budget before models are loaded.
     pub fn budget(&self) -> Arc<MemoryBudget> {
         MemoryBudget::new(self.size.of(self.available))
     }
 
-    /// Sets the limit when the models have been loaded.
+    /// Sets the limit once the models are loaded.
     pub fn begin(&self, own: usize, budget: &MemoryBudget) {
         self.set(self.size.of(self.available.saturating_sub(own)), budget);
         self.log(own, budget);
     }
 
-    /// Sets the limit where the server itself holds `own` bytes; says so unless it is about the same.
+    /// Sets the limit when the server itself holds `own` bytes, and logs it. A change of a sixteenth or less is ignored.
     pub fn apply(&self, own: usize, budget: &MemoryBudget) {
         let (before, limit) = (budget.limit(), self.size.of(self.available.saturating_sub(own)));
         if before.abs_diff(limit) > before / 16 {
@@ -55,7 +55,7 @@ impl BudgetRule {
         }
     }
 
-    /// The budget does not count what requests have freed, so no more of that may stay than there is room for beside it.
+    /// Sets the limit. The budget does not count memory that requests have freed, so the amount that is kept is bounded too.
     fn set(&self, limit: usize, budget: &MemoryBudget) {
         budget.set_limit(limit);
         if !galatea_process_memory::keep_of_long_blocks(limit / KEPT) {

@@ -1,11 +1,11 @@
-//! An amount of memory as it is typed: bytes, with a unit, or a share of what there is.
+//! An amount of memory as typed: bytes, with a unit, or a share of the available memory.
 
-/// An amount of memory as it is typed.
+/// An amount of memory as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemorySize {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(usize),
-    /// Percent of what there is, 1 to 100.
+    /// Percent of the available memory, 1 to 100.
     Percent(usize),
 }
 
@@ -15,11 +15,11 @@ impl Default for MemorySize {
     }
 }
 
-/// The letters behind a number, and by how many bits they shift it.
+/// Letters after a number, and the number of bits by which they shift it.
 const UNITS: [(char, u32); 4] = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
 
 impl MemorySize {
-    /// `1073741824`, `512M`, `4GiB`, `50%`; not zero, which would refuse every request.
+    /// Reads `1073741824`, `512M`, `4GiB`, `50%`; not zero, which would refuse every request.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(percent) = text.strip_suffix('%') {
             return number(percent).filter(|percent| *percent <= 100).map(Self::Percent);
@@ -31,17 +31,17 @@ impl MemorySize {
         number(digits)?.checked_mul(1 << shift).map(Self::Bytes)
     }
 
-    /// In bytes, where there are `available`.
+    /// Returns the amount in bytes, given the `available` ones.
     pub fn of(self, available: usize) -> usize {
         match self {
             Self::Bytes(bytes) => bytes,
-            // Of percents, which lose less than the sum can overflow.
+            // Divided first, so that the product cannot overflow; the loss is under 100 bytes.
             Self::Percent(percent) => (available / 100).saturating_mul(percent),
         }
     }
 }
 
-/// Digits alone, not all of them 0: `parse` would take a sign.
+/// Reads digits, not all of them 0. `parse` would accept a sign.
 fn number(digits: &str) -> Option<usize> {
     let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
     digits.parse().ok().filter(|number| is_number && *number > 0)

@@ -1,46 +1,46 @@
-//! When the allocator gives back what it keeps: after a burst, when the server is quiet again.
+//! Decides when the allocator returns free memory: after a burst, when the server is quiet again.
 
 use galatea_types::MemoryBudget;
 
-/// What is worth a trim.
+/// Bytes that make a trim worthwhile.
 const WORTH: usize = 8 << 20;
 /// Growth since the last look up to which the process counts as not growing.
 const STEADY: usize = 1 << 20;
-/// More than that in use by requests, responses and connections is a burst that is not over ...
+/// With more bytes than this in use by requests, responses and connections, a burst is not over ...
 const QUIET: usize = 4 << 20;
-/// ... unless the budget is so many times that: idle connections are no burst.
+/// ... unless the budget is this many times as large: idle connections are not a burst.
 const QUIET_SHARE: usize = 64;
 
-/// Decides, looked at now and then: while the process is larger than it needs to be, whenever so much was freed since the
-/// last trim that it is worth one. A quiet server is trimmed once and not again and again.
+/// Decides at intervals. While the process is larger than needed, it trims whenever enough was freed since the last trim. A
+/// quiet server is trimmed only once.
 #[derive(Debug, Default)]
 pub struct Trimming {
-    /// Bytes after the last trim, or the fewest since.
+    /// Bytes in use after the last trim, or the fewest since.
     needed: usize,
-    /// The fewest ever after a trim: where no more than that is in use, there is nothing to be had.
+    /// The fewest bytes after any trim: a process of that size has nothing to return.
     least: usize,
-    /// Bytes at the last look.
+    /// Bytes in use at the last look.
     last: usize,
-    /// What the allocator had free after the last trim, or the least since.
+    /// Free bytes in the allocator after the last trim, or the fewest since.
     free: u32,
 }
 
 impl Trimming {
-    /// Trims what the start has left. Returns what the process needs.
+    /// Trims the memory that the start has freed. Returns the bytes that the process needs.
     pub fn begin(&mut self) -> usize {
         self.least = usize::MAX;
         self.trim();
         self.needed
     }
 
-    /// The process has become smaller by what no trim gives back: it is compared with what it is now.
+    /// Compares with the present size from now on: the process has shrunk by other means than a trim.
     pub fn rebase(&mut self) {
         let resident = galatea_process_memory::resident().unwrap_or_default();
         self.trimmed(resident, self.free);
     }
 
-    /// Trims where it is worth it and disturbs nobody. Returns what the process needs beside requests and responses,
-    /// where that can be told now.
+    /// Trims if it is worthwhile and disturbs nobody. Returns the bytes that the process needs besides requests and responses, if
+    /// that is known now.
     pub fn look(&mut self, budget: &MemoryBudget) -> Option<usize> {
         let resident = galatea_process_memory::resident()?;
         let is_quiet = budget.used() <= QUIET.max(budget.limit() / QUIET_SHARE);
@@ -59,8 +59,8 @@ impl Trimming {
         !is_growing && is_quiet && resident >= self.least.saturating_add(WORTH)
     }
 
-    /// Whether the process has grown since the last trim, or the allocator has more free than then. Either can go unseen:
-    /// a burst between two looks leaves as much free as before it, and what connections hold is freed without growth.
+    /// Returns true if the process has grown since the last trim, or the allocator has more free. One sign alone can miss memory:
+    /// a burst between two looks leaves as much free as before it, and connections free memory without growth.
     fn is_worth_it(&mut self, resident: usize, free: u32) -> bool {
         let has_grown = resident >= self.needed.saturating_add(WORTH);
         self.has_freed_enough(free) || has_grown

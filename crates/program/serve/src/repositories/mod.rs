@@ -1,5 +1,4 @@
-//! From the repositories on the command line to those the engine reads. The only place that
-//! distinguishes kinds of repositories.
+//! Opens the repositories of the command line for the engine. Only this module distinguishes kinds of repositories.
 
 pub mod model_path;
 mod poller;
@@ -20,7 +19,7 @@ pub use self::{
 };
 use crate::options::ServeOptions;
 
-/// The repositories that were given by option, and those that the paths without one stand for.
+/// Opens the repositories that were given by option, and those of paths without an option.
 pub fn open(options: &ServeOptions) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
     let remote = RemoteRepositories::new(&options.runtimes.environment, &options.repository_cache);
     let mut remote = remote.ended_by(options.runtimes.stop.clone());
@@ -34,8 +33,8 @@ pub fn open(options: &ServeOptions) -> Result<Vec<Arc<dyn RepositoryRoot>>> {
     Ok(roots)
 }
 
-/// Each once however it is written. A typing error in a path ends the start at once where `ends_on_error`; else the
-/// engine says that it is not ready.
+/// Opens each repository once, however it is spelled. With `ends_on_error`, a wrong path ends the start at once; otherwise the
+/// engine reports that it is not ready.
 fn of_options(
     given: &[PathBuf],
     ends_on_error: bool,
@@ -65,7 +64,7 @@ fn checked(
     }
 }
 
-/// Behind the reason why a local repository cannot be read.
+/// Advice after the reason why a local repository cannot be read.
 fn advice(path: &Path) -> String {
     match (path.is_file(), path.exists()) {
         (true, _) => format!("; `galatea serve {}` serves one model file", path.display()),
@@ -76,7 +75,7 @@ fn advice(path: &Path) -> String {
     }
 }
 
-/// The first spelling of each folder.
+/// Returns the first spelling of each folder.
 fn different(given: &[PathBuf]) -> Vec<&PathBuf> {
     let mut seen = Vec::new();
     let is_new = |path: &&PathBuf| {

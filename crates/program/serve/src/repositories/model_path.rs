@@ -1,4 +1,4 @@
-//! What the path behind `galatea serve` means: a repository, the folder of one model, or one model file.
+//! The path after `galatea serve`: a repository, the folder of one model, or one model file.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use galatea_engine::{LocalRoot, RepositoryRoot, SAVED_MODEL_FILE, SingleModelRoot, foreign_file};
 use galatea_types::suggest;
 
-/// The endings of files that are models by themselves, and what runs them.
+/// The endings of files that are models by themselves, and their backends.
 const MODEL_ENDINGS: [(&str, &str); 11] = [
     ("onnx", "onnxruntime"),
     ("ort", "onnxruntime"),
@@ -25,10 +25,10 @@ const MODEL_ENDINGS: [(&str, &str); 11] = [
     ("pb", TENSORFLOW),
 ];
 
-/// Runs a SavedModel.
+/// The backend of a SavedModel.
 const TENSORFLOW: &str = "tensorflow";
 
-/// What to do with files that may be anything, or are no models at all.
+/// Advice for files that may have any content, or are not models.
 const OTHER_ENDINGS: [(&[&str], &str); 2] = [
     (&["pbtxt"], "a configuration is no model: name the folder that it is in"),
     (
@@ -48,13 +48,13 @@ fn way_out(path: &Path, onnx: Option<&Path>) -> String {
     }
 }
 
-/// The repository that a path stands for.
+/// Returns the repository for a path.
 ///
 /// # Errors
-/// Whoever serves reads why the path cannot be served, and what to do.
+/// If the path cannot be served; the error has the reason and advice.
 pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>> {
     let Ok(path) = fs::canonicalize(given) else { return Err(missing(given)) };
-    // As it is written: what a link leads to may have any name.
+    // The path as written: the target of a link may have any name.
     let written = std::path::absolute(given).unwrap_or_else(|_| path.clone());
     if path.ends_with(SAVED_MODEL_FILE)
         && let Some(folder) = written.parent()
@@ -73,12 +73,12 @@ pub fn open(given: &Path) -> Result<Arc<dyn RepositoryRoot>> {
     of_one(given, &written, backend_of(given)?)
 }
 
-/// Whether the folder is what TensorFlow saved, and not a folder of models.
+/// Returns true if the folder is a SavedModel, and not a folder of models.
 pub fn is_saved_model(folder: &Path) -> bool {
     folder.join(SAVED_MODEL_FILE).is_file()
 }
 
-/// The model that is one file, or the folder of a SavedModel, unless that is a version of the model around it.
+/// Returns the model of one file or SavedModel folder. If that is a version of a model, the whole model is returned.
 fn of_one(given: &Path, file: &Path, backend: &'static str) -> Result<Arc<dyn RepositoryRoot>> {
     if let Some(model) = folder_of_version(file) {
         log::info!("'{}' belongs to the model in '{}'", given.display(), model.display());
@@ -88,8 +88,7 @@ fn of_one(given: &Path, file: &Path, backend: &'static str) -> Result<Arc<dyn Re
     Ok(SingleModelRoot::of_file(given, file, stem_of(file)?, backend))
 }
 
-/// The repository that an archive unpacked to, whose name is `given`. Archives are often of a folder rather than of what is
-/// in it.
+/// Returns the repository of an unpacked archive, whose name is `given`. Archives often hold a folder rather than its contents.
 pub fn of_unpacked(given: &str, folder: &Path) -> Result<Arc<dyn RepositoryRoot>, String> {
     let folder = only_folder(folder).unwrap_or_else(|| folder.to_owned());
     let unreadable = |error| format!("cannot read what '{given}' unpacked to: {error}");
@@ -97,7 +96,7 @@ pub fn of_unpacked(given: &str, folder: &Path) -> Result<Arc<dyn RepositoryRoot>
     of_folder(&folder, &folder).map_err(|error| error.to_string())
 }
 
-/// The one folder that is all there is in another, unless it is a model: then the other is its repository.
+/// Returns the only folder in another, unless it is a model: then the outer one is its repository.
 fn only_folder(folder: &Path) -> Option<PathBuf> {
     let mut entries = fs::read_dir(folder).ok()?.flatten();
     let only = entries.next().filter(|_| entries.next().is_none())?.path();
@@ -105,12 +104,12 @@ fn only_folder(folder: &Path) -> Option<PathBuf> {
     (only.is_dir() && !is_model).then_some(only)
 }
 
-/// What runs a model file, by its name; or why it cannot be served.
+/// Returns the backend of a model file by its name, or the reason why it cannot be served.
 pub fn backend_of_name(name: &str) -> Result<&'static str, String> {
     backend_of(Path::new(name)).map_err(|error| error.to_string())
 }
 
-/// A folder that holds a model's file where its version folders should be.
+/// Serves a folder that holds a model's file instead of version folders.
 fn of_flat_folder(given: &Path, folder: &Path, file: &str) -> Result<Arc<dyn RepositoryRoot>> {
     log::info!("'{file}' in '{}' is served as version 1 of a model", given.display());
     let file = folder.join(file);
@@ -142,7 +141,7 @@ fn of_folder(given: &Path, folder: &Path) -> Result<Arc<dyn RepositoryRoot>> {
     }
 }
 
-/// Why a folder as hubs have them is no repository: a configuration and weights for a library, and perhaps an ONNX model.
+/// Returns the reason why the folder of a checkpoint is not a repository: it has a configuration and weights for a library.
 fn checkpoint(given: &Path, folder: &Path, found: &Entries) -> Option<anyhow::Error> {
     let is_model = |path: &PathBuf| {
         let inner = fs::read_dir(path).into_iter().flatten().flatten().take(1000);
@@ -175,7 +174,7 @@ fn checkpoint(given: &Path, folder: &Path, found: &Entries) -> Option<anyhow::Er
     ))
 }
 
-/// What tells the folder of a model from a repository.
+/// The entries that distinguish the folder of a model from a repository.
 struct Entries {
     has_config: bool,
     folders: Vec<PathBuf>,
@@ -202,7 +201,7 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The model's file, where there are no folders: the only one, or the one that has the usual name.
+    /// Returns the model's file in a folder without folders: the only one, or the one with the usual name.
     fn flat_model(&self) -> Option<&str> {
         match self.model_files.as_slice() {
             _ if !self.folders.is_empty() => None,
@@ -211,7 +210,7 @@ impl Entries {
         }
     }
 
-    /// A configuration, or version folders that are no models themselves.
+    /// Returns true for a configuration, or for version folders that are not models themselves.
     fn is_model(&self) -> bool {
         let is_version = |path: &PathBuf| is_number(path) && !path.join("config.pbtxt").exists();
         let has_versions = |path: &PathBuf| {
@@ -228,7 +227,7 @@ fn is_number(path: &Path) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The model's folder, of a file in a version folder that is found there without being named.
+/// Returns the model's folder for a file in a version folder that is found there by its usual name.
 fn folder_of_version(file: &Path) -> Option<PathBuf> {
     let version = file.parent().filter(|folder| is_number(folder))?;
     let model = version.parent().filter(|folder| folder.file_name().is_some())?;
@@ -255,7 +254,7 @@ fn backend_of(path: &Path) -> Result<&'static str> {
     )
 }
 
-/// The last part of a path as the name of a model.
+/// Returns the last part of a path as a model name.
 fn name_of(path: &Path) -> Result<String> {
     let name = path.file_name().unwrap_or_default();
     let is_plain = |c: char| !c.is_control() && c != '\\';
@@ -268,7 +267,7 @@ fn name_of(path: &Path) -> Result<String> {
     }
 }
 
-/// The name of a file as the name of a model: one that stands in a URL as it is.
+/// Returns the name of a file as a model name that needs no escapes in a URL.
 fn stem_of(file: &Path) -> Result<String> {
     let name = name_of(Path::new(file.file_stem().unwrap_or_default()))?;
     let in_url = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

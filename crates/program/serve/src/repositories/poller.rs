@@ -1,4 +1,4 @@
-//! Looks at the model repositories again and again, for `--model-control-mode=poll`.
+//! Checks the model repositories at intervals, for `--model-control-mode=poll`.
 
 use std::{
     io,
@@ -12,17 +12,17 @@ use std::{
 
 use galatea_engine::{Engine, PollOutcome};
 
-/// After a look that found a change: what is still the same then is loaded. Long enough that a copy under way has
-/// written something.
+/// Pause after a look that found a change. A change that is the same after it is loaded. The pause is long enough that a copy
+/// in progress has written something.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// A thread that polls until this is dropped, and the load under way is done.
+/// A thread that polls until this is dropped. A load in progress is completed.
 pub struct Poller {
     _stop: Sender<()>,
 }
 
 impl Poller {
-    /// The first look is one interval from now.
+    /// Starts the thread. The first look is one interval from now.
     pub fn start(engine: &Arc<Engine>, interval: Duration) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let engine = engine.clone();
@@ -32,8 +32,8 @@ impl Poller {
     }
 }
 
-/// Looks once in each interval, and between, as long as something is changing, to see whether it has settled. Only the
-/// looks of the interval try again what failed.
+/// Looks once in each interval, and more often while something is changing, to see whether it has settled. Only the looks of
+/// the interval retry failed loads.
 fn poll(stopped: &Receiver<()>, interval: Duration, look: impl Fn(bool) -> PollOutcome) {
     let mut next_full = Instant::now() + interval;
     let mut outcome = PollOutcome::Settled;

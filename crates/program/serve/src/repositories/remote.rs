@@ -1,4 +1,4 @@
-//! Repositories that are not on this machine: what their addresses mean, and where their models are kept.
+//! Repositories that are not on this machine: their addresses, and the cache of their models.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,16 +16,16 @@ use galatea_web_client::WebClient;
 use super::model_path;
 use crate::memory::MemorySize;
 
-/// Of the folder that models are fetched into.
+/// Settings of the folder for fetched models.
 #[derive(Clone, Debug, Default)]
 pub struct RepositoryCacheOptions {
     /// `--repository-cache-directory`; empty: not given.
     pub directory: PathBuf,
-    /// `--repository-cache-size`
+    /// `--repository-cache-size`.
     pub size: MemorySize,
 }
 
-/// Opens such repositories; they share their threads, connections and cache folder, which are there from the first on.
+/// Opens such repositories. They share their threads, connections and cache folder, which the first one makes.
 pub struct RemoteRepositories<'a> {
     environment: &'a Environment,
     options: &'a RepositoryCacheOptions,
@@ -34,17 +34,17 @@ pub struct RemoteRepositories<'a> {
 }
 
 impl<'a> RemoteRepositories<'a> {
-    /// Opens none yet.
+    /// Makes the value without opening any.
     pub fn new(environment: &'a Environment, options: &'a RepositoryCacheOptions) -> Self {
         Self { environment, options, stop: Stop::default(), shared: None }
     }
 
-    /// Ends what is being fetched when the program is asked to stop.
+    /// Stops fetching when the program is asked to stop.
     pub fn ended_by(self, stop: Stop) -> Self {
         Self { stop, ..self }
     }
 
-    /// `None`: the path is one of this machine.
+    /// Opens the repository; `None`: the path is on this machine.
     pub fn open(&mut self, path: &Path) -> Option<Result<Arc<dyn RepositoryRoot>>> {
         let given = path.to_str().filter(|text| text.contains("://"))?;
         let opened = self.open_address(given);
@@ -77,7 +77,7 @@ impl<'a> RemoteRepositories<'a> {
         Ok(self.shared.insert((network, cache)).clone())
     }
 
-    /// Where files go that can be had again: containers without a home have a folder for temporary files.
+    /// Returns the folder of files that can be fetched again. Containers without a home use the folder for temporary files.
     fn directory(&self) -> PathBuf {
         if !self.options.directory.as_os_str().is_empty() {
             return self.options.directory.clone();

@@ -8,18 +8,18 @@ use galatea_serve::RepositoryCacheOptions;
 
 use crate::flags::{FlagError, backend_setting, memory_size, missing_gpus};
 
-/// What a check is asked to do.
+/// The options of a check.
 #[derive(Debug, Default)]
 pub struct CheckFlags {
-    /// Without an option: a repository, the folder of one model, or a model's file.
+    /// Paths without an option: a repository, the folder of one model, or a model's file.
     pub paths: Vec<PathBuf>,
     pub repositories: Vec<PathBuf>,
-    /// Where the models of addresses are fetched into.
+    /// The folder for models that are fetched from addresses.
     pub cache: RepositoryCacheOptions,
     pub auth_policy: Option<PathBuf>,
     pub is_json: bool,
     pub backend_directory: Option<PathBuf>,
-    /// Without the repositories.
+    /// Options of the engine, without the repositories.
     pub engine: EngineOptions,
 }
 

@@ -1,4 +1,4 @@
-//! `galatea check` and `galatea config`: what can be said about a repository without serving it.
+//! `galatea check` and `galatea config`: inspect a repository without serving it.
 
 mod flags;
 mod model;
@@ -24,9 +24,9 @@ use galatea_types::{Environment, Result};
 pub use self::flags::CheckFlags;
 use crate::terminal::{self, HELP_WIDTH, fail, print};
 
-/// There are mistakes.
+/// Exit code: there are mistakes.
 const MISTAKES: u8 = 1;
-/// The command line is wrong, or nothing could be looked at.
+/// Exit code: the command line is wrong, or nothing could be checked.
 const USAGE: u8 = 2;
 
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
@@ -64,7 +64,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     if has_mistakes { ExitCode::from(MISTAKES) } else { printed }
 }
 
-/// The configuration of the model in `folder` with what its file says about it, as `galatea config` prints it.
+/// Returns the configuration of the model in `folder`, completed from its file, as `galatea config` prints it.
 pub fn completed_config(folder: &Path, name: &str) -> Result<RawModelConfig> {
     let flags = CheckFlags::default();
     let root = SingleModelRoot::of_folder(folder, folder, name.to_owned());
@@ -93,7 +93,7 @@ impl CheckFlags {
         self.paths.is_empty() && self.repositories.is_empty() && self.auth_policy.is_none()
     }
 
-    /// What the paths mean to `serve`.
+    /// Returns the repositories that `serve` would open for the paths.
     fn roots(&self, environment: &Environment) -> anyhow::Result<Vec<Arc<dyn RepositoryRoot>>> {
         let mut remote = RemoteRepositories::new(environment, &self.cache);
         let mut roots = Vec::new();
@@ -116,7 +116,7 @@ impl CheckFlags {
         options
     }
 
-    /// `environment`: in whose `PATH` the Python is that reads code of models.
+    /// `environment`: its `PATH` has the Python that reads code of models.
     fn inspectors(&self, environment: &Environment) -> galatea_engine::InspectorRegistry {
         inspectors::registry(&self.engine.backend_config, self.backend_directory(), environment)
     }
@@ -127,7 +127,7 @@ impl CheckFlags {
     }
 }
 
-/// As <https://no-color.org> has it.
+/// Returns true if colours are wanted, as in <https://no-color.org>.
 fn has_colours(environment: &Environment) -> bool {
     io::stdout().is_terminal() && environment.get("NO_COLOR").is_none()
 }

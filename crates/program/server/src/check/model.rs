@@ -10,7 +10,7 @@ use galatea_types::{Environment, Error, Result};
 
 use super::flags::CheckFlags;
 
-/// The text of the configuration, with what could not be found out as comments. `path`: a model's folder, file or address.
+/// Returns the configuration as text; comments name the missing facts. `path`: a model's folder, file or address.
 pub(super) fn completed(
     path: &Path,
     flags: &CheckFlags,
@@ -33,8 +33,8 @@ pub(super) fn completed(
     Ok(text(&raw, unknown.as_deref(), !is_folder))
 }
 
-/// The repository that a model at an address is in, and its name there. In an object store that is the last part of the
-/// address; of hubs and archives the one model that they hold.
+/// Returns the repository of a model's address, and its name there. In an object store that is the last part of the address;
+/// hubs and archives hold only one model.
 fn at_address(
     given: &str,
     flags: &CheckFlags,
@@ -63,7 +63,7 @@ fn at_address(
     }
 }
 
-/// Of the folder itself, also where it is given as `.` or by a link.
+/// Returns the name of the folder itself, even if it is given as `.` or by a link.
 fn name_of(folder: &Path) -> Result<String> {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let given = folder.file_name().or(real.file_name()).and_then(|name| name.to_str());

@@ -1,4 +1,4 @@
-//! What `galatea check --auth-policy` finds in a policy.
+//! The findings of `galatea check --auth-policy` in a policy.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use galatea_config::{Diagnostic, Place};
 use galatea_engine::Finding;
 use galatea_serve::authentication::{check_key_file, read_text};
 
-/// Mistakes of the policy, and of the file with keys that it names; or else what it has that may not be meant.
+/// Returns mistakes of the policy and of its key file. Without any, it returns settings that may not be intended.
 pub(super) fn findings(path: &Path) -> Vec<Finding> {
     let file = path.display().to_string();
     let found = match read_text(path, MAX_POLICY) {

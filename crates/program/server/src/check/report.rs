@@ -1,4 +1,4 @@
-//! What an inspection found, for people and for programs.
+//! The findings of an inspection, for people and for programs.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use galatea_config::{Diagnostic, Severity, coloured, plain};
 use galatea_engine::{Finding, Inspection};
 use serde_json::{Value, json};
 
-/// Several lines that fit into `width` columns, in colours for a terminal that shows them.
+/// Returns lines that fit into `width` columns, in colours for a terminal that shows them.
 pub(super) fn text(
     inspection: &Inspection,
     policies: usize,
@@ -27,7 +27,7 @@ pub(super) fn text(
     text
 }
 
-/// The finding with the path of its file, so that a terminal or an editor opens it.
+/// Returns the finding with the path of its file, so that a terminal or an editor can open it.
 fn as_opened(finding: &Finding) -> Diagnostic {
     let mut diagnostic = finding.diagnostic.clone();
     if let (Some(place), Some(path)) = (&mut diagnostic.place, &finding.path) {
@@ -36,7 +36,7 @@ fn as_opened(finding: &Finding) -> Diagnostic {
     diagnostic
 }
 
-/// A path on one line, as its repository was given.
+/// Returns a path on one line, in the form of its repository.
 fn shown(path: &Path) -> String {
     let path: PathBuf = path.components().collect();
     path.display()
@@ -65,7 +65,7 @@ fn summary(inspection: &Inspection, policies: usize) -> String {
     )
 }
 
-/// One object. What `docs/check.md` says of its fields holds for programs that read it.
+/// Returns one JSON object. `docs/check.md` documents its fields for programs.
 pub(super) fn json(inspection: &Inspection, policies: usize) -> String {
     let findings: Vec<Value> = inspection.findings.iter().map(finding).collect();
     let object = json!({

@@ -1,37 +1,37 @@
-//! What is wrong with the command line of `serve`. The texts are getopt's and Triton's: scripts match on them.
+//! The errors of the command line of `serve`. The texts are getopt's and Triton's: scripts match on them.
 
 use galatea_command_line::{BadValue, CommandLineError};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
-    /// One of its words.
+    /// One of the words is wrong.
     #[error(transparent)]
     CommandLine(#[from] CommandLineError),
-    /// A word that is no option.
+    /// A word that is not an option.
     #[error("Unexpected argument: {given} ({advice})", given = .0, advice = advice(.0))]
     Unexpected(String),
-    /// A path, where the repositories are named by option.
+    /// A path, although the repositories are named by option.
     #[error(
         "Unexpected argument: {0} (options begin with --; to serve what is there as well: --model-repository={0})"
     )]
     PathBesideRepository(String),
-    /// Nothing to serve.
+    /// There is nothing to serve.
     #[error("creating server: Invalid argument - --model-repository must be specified")]
     NoRepository,
-    /// A rule that concerns several flags.
+    /// A rule about several flags.
     #[error("{0}")]
     Rule(String),
 }
 
 impl FlagError {
-    /// One in these words.
+    /// Makes a rule with this text.
     pub fn rule(text: impl Into<String>) -> Self {
         Self::Rule(text.into())
     }
 }
 
-/// The outcome of storing the value of an option.
-pub(super) type Stored = Result<(), FlagError>;
+/// The result of storing an option's value.
+pub(super) type StoreResult = Result<(), FlagError>;
 
 impl From<BadValue> for FlagError {
     fn from(error: BadValue) -> Self {

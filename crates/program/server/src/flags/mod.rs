@@ -1,8 +1,8 @@
 //! The options of `serve`: one table that yields the parser and the help.
 //!
-//! Names, defaults and spellings are those of `tritonserver`; its whole command line is known here. What we
-//! cannot do yet is accepted with a warning where only speed or what is observed depends on it, and refused by name
-//! where clients would be less safe or answers different.
+//! Names, defaults and spellings are those of `tritonserver`, whose whole command line is known here. A missing function is
+//! accepted with a warning if only speed or observation depends on it. It is refused by name if clients would be less safe
+//! or get different answers.
 
 mod access;
 mod error;
@@ -37,17 +37,17 @@ impl OptionSet for ServeFlags {
     }
 }
 
-/// Whether a command takes words that are no options.
+/// The meaning of words that are not options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// As Triton: none.
+    /// None are allowed, as in Triton.
     Refused,
-    /// They are paths to serve, unless the repositories are named by option, as Triton's users do: there a stray word
-    /// is a mistake, as it is with Triton.
+    /// They are paths to serve. If options name the repositories, as Triton's users do, a further word is a mistake, as in
+    /// Triton.
     Paths,
 }
 
-/// Reads the words behind the command's name; `None` when they ask for the help.
+/// Reads the words after the command's name; `None` if they ask for the help.
 pub fn parse(
     words: impl IntoIterator<Item = String>,
     others: Words,
@@ -55,7 +55,7 @@ pub fn parse(
     let words: Vec<String> = words.into_iter().collect();
     let Some(mut flags) = read::<ServeFlags>(words.clone())? else { return Ok(None) };
     if flags.serve.is_hardened {
-        // Defaults only: what was given comes behind them, and wins.
+        // Only defaults: the user's options follow them, and have priority.
         let defaults = HARDENED.iter().map(|&word| word.to_owned());
         let Some(hardened) = read(defaults.chain(words))? else { return Ok(None) };
         flags = hardened;
@@ -73,7 +73,7 @@ pub fn parse(
     Ok(Some(flags))
 }
 
-/// What `--hardened` means, in other options. Where there is no policy, nobody may change the server either.
+/// The options that `--hardened` sets. Without a policy, it also forbids everybody to change the server.
 const HARDENED: [&str; 7] = [
     "--http-address=127.0.0.1",
     "--grpc-address=127.0.0.1",
@@ -84,13 +84,13 @@ const HARDENED: [&str; 7] = [
     "--connection-max-concurrent-requests=128",
 ];
 
-/// `model-repository=/models`: the dashes are missing.
+/// Returns true for `model-repository=/models`, an option without its dashes.
 fn names_an_option(word: &str) -> bool {
     let Some((name, _)) = word.split_once('=') else { return false };
     rows::<ServeFlags>().any(|row| row.names.long == name)
 }
 
-/// What depends on several options that may come in any order.
+/// Checks and applies options that depend on each other, in any order.
 fn finish(flags: &mut ServeFlags) {
     trace::finish(flags);
     if !flags.is_auto_complete_disabled {
@@ -107,7 +107,7 @@ fn finish(flags: &mut ServeFlags) {
     flags.serve.engine.auto_completes_config = false;
 }
 
-/// The help text, for a command that was started as `program`.
+/// Returns the help text of a command that was started as `program`.
 pub fn help(program: &str, others: Words) -> String {
     let heading = match others {
         Words::Refused => format!("Usage: {program} [options]\n"),

@@ -1,15 +1,15 @@
-//! Options of tracing: read as Triton reads them, though nothing is traced yet. One that asks for traces starts the
-//! server with a warning.
+//! Options of tracing. They are read as in Triton, but nothing is traced yet: an option that enables traces gives a warning
+//! at start.
 
 use galatea_command_line::{BadValue, Notice, Occurrence, ValueError};
 
 use super::{
-    error::Stored,
+    error::StoreResult,
     serve_flags::{ServeFlags, TraceFlags},
     setting::{Setting, missing, part},
 };
 
-/// Settings of `--trace-config` with the deprecated options that do the same.
+/// Settings of `--trace-config`, with the deprecated options of the same effect.
 const SETTINGS: [(Option<&str>, &str); 5] = [
     (None, "rate"),
     (None, "level"),
@@ -18,13 +18,13 @@ const SETTINGS: [(Option<&str>, &str); 5] = [
     (Some("triton"), "log-frequency"),
 ];
 
-/// `--trace-level`
-pub(super) fn level(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Reads `--trace-level`.
+pub(super) fn level(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     take_level(flags, given, &given.text).map_err(|reason| given.bad(reason).into())
 }
 
-/// `--trace-config`
-pub(super) fn config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Reads `--trace-config`.
+pub(super) fn config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     if given.text.starts_with(',') {
         let text = format!(
             "No trace mode specified. --trace-config option format is <trace mode>,<setting>=<value> or \
@@ -59,7 +59,7 @@ fn check(
     }
 }
 
-/// The warnings about tracing, once all options are known.
+/// Adds the warnings about tracing, once all options are known.
 pub(super) fn finish(flags: &mut ServeFlags) {
     let TraceFlags { asked, is_off, configured } = std::mem::take(&mut flags.trace);
     for key in configured {
@@ -86,7 +86,7 @@ fn take_level(flags: &mut ServeFlags, given: &Occurrence, level: &str) -> Result
     Ok(())
 }
 
-/// Whether a level traces anything; `None`: it is none.
+/// Returns true if a level traces anything; `None`: it is not a level.
 fn is_on(level: &str) -> Option<bool> {
     match level.to_ascii_lowercase().as_str() {
         "false" | "off" => Some(false),
@@ -112,7 +112,7 @@ fn check_mode(mode: &str) -> Result<(), ValueError> {
     }
 }
 
-/// `--trace-config triton,log-frequency`
+/// Returns the option with its setting, such as `--trace-config triton,log-frequency`.
 fn spelled(setting: &Setting<'_>) -> String {
     let owner = setting.owner.map(|owner| format!("{owner},")).unwrap_or_default();
     format!("--trace-config {owner}{}", setting.key)

@@ -1,4 +1,4 @@
-//! The front ends of cloud platforms, as flags and the platform's environment ask for them.
+//! The front ends of cloud platforms, from flags and the platform's environment.
 
 use galatea_command_line::{BadValue, ValueError};
 use galatea_http::{CloudFrontEnd, CloudInference, PathPattern, SageMakerModels};
@@ -7,16 +7,16 @@ use galatea_types::Environment;
 
 use crate::flags::{FlagError, ServeFlags};
 
-/// Port of either platform where nothing names another.
+/// Port of either platform, unless another is named.
 const DEFAULT_PORT: u16 = 8080;
-/// How the real server begins what it says of a front end that it cannot start.
+/// Start of Triton's message about a front end that it cannot start.
 const NOT_STARTED: &str = "failed to start Vertex AI service: Invalid argument - ";
-/// Where SageMaker unpacks the models of its many-model mode.
+/// The folder into which SageMaker unpacks models in its many-model mode.
 const SAGEMAKER_MODELS: &str = "/opt/ml/models";
-/// A name that no model has, as the real server takes it.
+/// A name that no model has, the same as in Triton.
 const NO_MODEL: &str = "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
 
-/// What Vertex AI decides where no flag does: it has one port, and its own place for the models.
+/// Applies Vertex AI's defaults for missing flags: it has one port, and its own place for the models.
 pub(super) fn complete(flags: &mut ServeFlags, environment: &Environment) {
     let is_allowed = !is_vertex_ai(environment);
     for endpoint in [&mut flags.http, &mut flags.grpc] {
@@ -31,7 +31,7 @@ fn is_vertex_ai(environment: &Environment) -> bool {
     environment.text("AIP_MODE").as_deref() == Some("PREDICTION")
 }
 
-/// The platforms that are served.
+/// Returns the platforms that are served.
 pub(super) fn platforms(
     flags: &ServeFlags,
     environment: &Environment,
@@ -85,7 +85,7 @@ fn vertex_ai(flags: &ServeFlags, environment: &Environment) -> Result<CloudFront
         PathPattern::new(&route).map_err(|error| refused(format!("{variable}: {error}")))
     };
     Ok(CloudFrontEnd::VertexAi {
-        // The real server misspells this one, and scripts match on it.
+        // Triton misspells this one, and scripts match on it.
         predict_route: route("AIP_PREDICT_ROUTE", "API_PREDICT_ROUTE")?,
         health_route: route("AIP_HEALTH_ROUTE", "AIP_HEALTH_ROUTE")?,
         model: flags.vertex_ai_default_model.clone(),

@@ -1,11 +1,11 @@
-//! Where the services listen.
+//! The endpoints of the services.
 
 use galatea_command_line::{BadValue, ValueError};
 use galatea_serve::Endpoint;
 
 use crate::flags::{EndpointFlags, FlagError, ServeFlags};
 
-/// HTTP, gRPC and metrics, which may not lie where one of the `others` does; `None`: not served.
+/// Returns HTTP, gRPC and metrics, which must not have the address of one of the `others`; `None`: not served.
 pub(super) fn endpoints(
     flags: &ServeFlags,
     others: &[&Endpoint],
@@ -59,7 +59,7 @@ fn check_collisions(endpoints: &[&Endpoint]) -> Result<(), FlagError> {
     Ok(())
 }
 
-/// Where a platform leaves only some ports open beside its own.
+/// Checks the range of ports that a platform allows besides its own.
 fn check_range(endpoints: &[&Endpoint], (first, last): (i64, i64)) -> Result<(), FlagError> {
     let is_outside = |one: &&&Endpoint| {
         one.service != "SageMaker" && !(first..=last).contains(&i64::from(one.port))

@@ -1,4 +1,4 @@
-//! What `serve` was asked to do, checked: the second stage after [`ServeFlags`].
+//! Checks the options of `serve`: the second stage after [`ServeFlags`].
 
 mod cloud;
 mod endpoint;
@@ -10,7 +10,7 @@ use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
-use galatea_engine::{ControlMode, Hold, RateLimiter, ResourceSupply};
+use galatea_engine::{ControlMode, RateLimiter, ResourceSupply, TestHold};
 use galatea_runtimes::{ProgressMaker, TerminalProgress};
 use galatea_serve::{Endpoint, Note, RuntimeOptions, ServeOptions};
 use galatea_telemetry::logger::LogSettings;
@@ -18,7 +18,7 @@ use galatea_types::Environment;
 
 use crate::flags::{FlagError, ServeFlags};
 
-/// Returns what the flags and the environment ask for together.
+/// Returns the options that follow from the flags and the environment.
 pub fn from_flags(
     mut flags: ServeFlags,
     environment: &Environment,
@@ -65,10 +65,10 @@ pub fn from_flags(
     Ok(options)
 }
 
-/// The files that the server keeps to itself are kept from workers that are isolated.
+/// Returns the options of Python workers. Isolated workers must not see the files of the server.
 fn python_workers(flags: &mut ServeFlags) -> WorkerOptions {
     if !flags.serve.log.has_info {
-        // The log tells nothing of it then.
+        // The log does not show the progress then.
         flags.serve.runtimes.progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
     }
     let mut python = std::mem::take(&mut flags.python);
@@ -83,12 +83,12 @@ fn python_workers(flags: &mut ServeFlags) -> WorkerOptions {
     python
 }
 
-/// No more threads than cores: the rest would only take turns.
+/// Returns the number of cores. More threads would only take turns.
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Rules that concern several flags.
+/// Checks rules about several flags.
 fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     let rule = |text: &str| Err(FlagError::Rule(text.to_owned()));
     let models = &flags.serve.engine.startup_models;
@@ -119,18 +119,18 @@ fn check_rules(flags: &ServeFlags) -> Result<(), FlagError> {
     Ok(())
 }
 
-/// How many requests must wait before the first is executed: a hook of Triton's own tests.
+/// Number of requests that must wait before the first is executed: a hook of Triton's own tests.
 const HOLD_VARIABLE: &str = "TRITONSERVER_DELAY_SCHEDULER";
 
-/// The same for requests of sequences without a slot; it counts where the other is set.
+/// The same number for requests of sequences without a slot; it applies if the other one is set.
 const BACKLOG_HOLD_VARIABLE: &str = "TRITONSERVER_BACKLOG_DELAY_SCHEDULER";
 
-fn hold(environment: &Environment) -> Hold {
+fn hold(environment: &Environment) -> TestHold {
     let count = |name| environment.text(name).and_then(|count| count.parse().ok()).unwrap_or(0);
-    Hold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
+    TestHold { queued: count(HOLD_VARIABLE), backlogged: count(BACKLOG_HOLD_VARIABLE) }
 }
 
-/// As in Triton every value but 1 turns it off.
+/// Returns true if parallel starts are off. As in Triton, every value but 1 turns them off.
 fn starts_instances_one_by_one(environment: &Environment) -> bool {
     let is_parallel = environment.text("TRITON_PARALLEL_INSTANCE_LOADING");
     is_parallel.is_some_and(|value| !value.is_empty() && value != "1")
@@ -149,13 +149,13 @@ fn has_gpu_metrics(flags: &ServeFlags, environment: &Environment) -> bool {
 fn log_settings(log: LogSettings, environment: &Environment) -> LogSettings {
     let has_escaping =
         environment.text("TRITON_SERVER_ESCAPE_LOG_MESSAGES").as_deref() != Some("0");
-    // As https://no-color.org has it.
+    // Colours follow https://no-color.org.
     let has_colours = environment.text("NO_COLOR").is_none_or(|value| value.is_empty())
         && environment.text("TERM").as_deref() != Some("dumb");
     LogSettings { file: given(log.file), has_escaping, has_colours, ..log }
 }
 
-/// Where libraries come from, with the variables that name them.
+/// Returns the sources of libraries, with the variables that name them.
 pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> RuntimeOptions {
     RuntimeOptions {
         onnxruntime_lib: given(runtimes.onnxruntime_lib),
@@ -167,7 +167,7 @@ pub fn runtime_options(runtimes: RuntimeOptions, environment: &Environment) -> R
     }
 }
 
-/// An empty path is none.
+/// Treats an empty path as missing.
 fn given(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
 }
@@ -184,7 +184,7 @@ fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
 
 fn note(notice: &Notice) -> Note {
     match notice {
-        // Triton's own word and text: programs look for both.
+        // Triton's own word and text: programs search for both.
         Notice::Warning(warning) if warning.contains("deprecated") => {
             Note::Warning(format!("Warning: {warning}"))
         }

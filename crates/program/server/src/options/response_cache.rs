@@ -1,4 +1,4 @@
-//! Which response cache there is to be. What is refused, and in which words, is what Triton and its caches refuse.
+//! The settings of the response cache. Refusals, and their words, are those of Triton and its caches.
 
 use galatea_response_cache::RedisSettings;
 use galatea_serve::{CacheSettings, MemorySize, Note};
@@ -6,10 +6,10 @@ use galatea_types::Environment;
 
 use crate::flags::{CacheFlags, FlagError};
 
-/// Triton's cache cannot be made with fewer either.
+/// Smallest size in bytes, as in Triton's cache.
 const SMALLEST: usize = 160;
 
-/// Returns the cache that the flags ask for. `None`: there is none.
+/// Returns the cache of the flags. `None`: there is none.
 pub(super) fn cache(
     flags: &CacheFlags,
     environment: &Environment,
@@ -43,12 +43,12 @@ pub(super) fn cache(
     }
 }
 
-/// As Triton the last one counts.
+/// Returns the last value, which applies as in Triton.
 fn last<'a>(settings: &'a [(String, String)], name: &str) -> Option<&'a str> {
     settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// Triton takes any, and does nothing with those it does not know.
+/// Warns about unknown settings, which Triton accepts and ignores.
 fn note_others(settings: &[(String, String)], known: &[&str], cache: &str, notes: &mut Vec<Note>) {
     for (key, value) in settings.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let known = known.join(", ");

@@ -1,4 +1,4 @@
-//! The rows of the table of options in the log at start, as Triton has them.
+//! The rows of the table of options in the log at start, as in Triton.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use galatea_engine::ControlMode;
 
 use crate::flags::ServeFlags;
 
-/// Names and values in force: 0 and 1 for no and yes, modes in capitals.
+/// Returns names and values in force: 0 and 1 for no and yes, modes in capitals.
 pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     let engine = &flags.serve.engine;
     let mut rows = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     row("model_load_thread_count", engine.load_thread_count.to_string());
     row("rate_limit", flags.rate_limit.to_ascii_uppercase());
     row("pinned_memory_pool_byte_size", engine.metrics.pinned_memory_pool_bytes.to_string());
-    // With a fraction, also where there is none.
+    // Always with a fraction.
     let capability = engine.gpus.min_compute_capability;
     row("min_supported_compute_capability", format!("{capability:?}"));
     row(
@@ -36,7 +36,7 @@ pub(super) fn rows(flags: &ServeFlags) -> Vec<(String, String)> {
     rows
 }
 
-/// As it was given; of an address on the web without what stands behind `?`, which may be a signature.
+/// Returns the path as given; of a web address without the part after `?`, which may be a signature.
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     match text.split_once('?') {

@@ -1,4 +1,4 @@
-//! Which services speak TLS and with what, as the flags ask for it together.
+//! The TLS settings of the services, from several flags.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use galatea_serve::{Note, TlsOptions};
 
 use crate::flags::{FlagError, ServeFlags, TlsFlags};
 
-/// The options of a service that name its certificates, their key and the authorities of clients.
+/// The options that name a service's certificates, their key and the authorities of clients.
 type Names = [&'static str; 3];
 
 const HTTP: Names = ["--https-cert", "--https-key", "--https-root-cert"];
 const GRPC: Names = ["--grpc-server-cert", "--grpc-server-key", "--grpc-root-cert"];
 
-/// Returns the TLS options that the flags ask for, and notes flags that have no effect.
+/// Returns the TLS options of the flags, and notes flags without effect.
 pub(super) fn tls(flags: &ServeFlags, notes: &mut Vec<Note>) -> Result<TlsOptions, FlagError> {
     let (http, metrics) = (http(&flags.http_tls)?, flags.serve.tls.metrics);
     if metrics && http.is_none() {
@@ -24,7 +24,7 @@ pub(super) fn tls(flags: &ServeFlags, notes: &mut Vec<Note>) -> Result<TlsOption
     Ok(TlsOptions { http, grpc: grpc(&flags.grpc_tls, notes)?, metrics })
 }
 
-/// One file asks for all: that it was forgotten to encrypt would not be seen.
+/// One file requires all: a missing one would leave the service unencrypted unnoticed.
 fn http(flags: &TlsFlags) -> Result<Option<TlsFiles>, FlagError> {
     let asked = given(flags, HTTP).next();
     asked.map(|asked| files(flags, HTTP, asked, !is_missing(&flags.client_roots))).transpose()
@@ -32,7 +32,7 @@ fn http(flags: &TlsFlags) -> Result<Option<TlsFiles>, FlagError> {
 
 fn grpc(flags: &TlsFlags, notes: &mut Vec<Note>) -> Result<Option<TlsFiles>, FlagError> {
     if !flags.is_on {
-        // As Triton: it starts without TLS, but says nothing.
+        // Starts without TLS, as Triton does; Triton gives no warning.
         for name in given(flags, GRPC) {
             notes.push(Note::Warning(format!(
                 "{name} has no effect without --grpc-use-ssl=true: gRPC connections are not encrypted"
@@ -55,7 +55,7 @@ fn grpc(flags: &TlsFlags, notes: &mut Vec<Note>) -> Result<Option<TlsFiles>, Fla
     files(flags, GRPC, switch, flags.is_mutual).map(Some)
 }
 
-/// The options that name a file.
+/// Returns the options that name a file.
 fn given(flags: &TlsFlags, names: Names) -> impl Iterator<Item = &'static str> {
     let files = [&flags.certificates, &flags.key, &flags.client_roots];
     files.into_iter().zip(names).filter(|(file, _)| !is_missing(file)).map(|(_, name)| name)

@@ -9,7 +9,7 @@ use galatea_runtimes::Runtime;
 
 use crate::{advice::did_you_mean, flags::FlagError, terminal::HELP_WIDTH};
 
-/// What the command line asks for.
+/// The request of the command line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Request {
     /// A text to print.
@@ -22,7 +22,7 @@ pub(super) enum Request {
     Path {
         name: String,
     },
-    /// Without a version all of them.
+    /// Removes a library; without a version all of its versions.
     Remove {
         name: String,
         version: Option<String>,
@@ -32,7 +32,7 @@ pub(super) enum Request {
 #[derive(Debug, Default, PartialEq)]
 pub struct InstallFlags {
     pub wheel: Option<PathBuf>,
-    /// Folder of a libtorch to use in place of a fetched one.
+    /// Folder of a libtorch to use instead of a fetched one.
     pub libtorch: Option<PathBuf>,
     pub reinstalls: bool,
     words: Vec<String>,
@@ -57,7 +57,7 @@ Fetches a native runtime library (onnxruntime, pytorch, tensorflow, openvino).
 
 const COMMANDS: [&str; 4] = ["list", "install", "path", "remove"];
 
-/// Reads the words behind `runtime`.
+/// Reads the words after `runtime`.
 pub(super) fn read(words: Vec<String>) -> Result<Request, FlagError> {
     let mut words = words.into_iter();
     let none = "which one? One of the commands list, install, path and remove is expected";
@@ -134,7 +134,7 @@ impl OptionSet for InstallFlags {
     }
 }
 
-/// The options of commands that have none but the help.
+/// The options of commands that have only the help.
 #[derive(Default)]
 struct NoOptions {
     words: Vec<String>,

@@ -1,4 +1,4 @@
-//! `galatea runtime ...`
+//! `galatea runtime`: installs, lists and removes native runtime libraries.
 
 mod command;
 
@@ -42,7 +42,7 @@ fn answer(request: Request, environment: &Environment) -> Result<()> {
     Ok(())
 }
 
-/// A line on stdout; a reader that went away is no error.
+/// Prints a line to stdout; a reader that is gone is not an error.
 fn print_line(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
@@ -65,7 +65,7 @@ fn list(environment: &Environment) {
     }
 }
 
-/// Version and library that would be used.
+/// Returns the version and the library that would be used.
 fn library_of(runtime: &Runtime, environment: &Environment) -> Result<Option<(String, PathBuf)>> {
     if *runtime == Runtime::PYTORCH {
         let libtorch = pytorch::find(None, environment)?;
@@ -107,7 +107,7 @@ fn remove_one(runtime: &Runtime, version: Option<&str>, environment: &Environmen
     Ok(())
 }
 
-/// Room on a disk.
+/// Formats an amount of disk space.
 pub fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }

@@ -1,5 +1,5 @@
-//! `galatea sagemaker`: what SageMaker says with environment variables and folders, as the command line of `serve`. Errors
-//! begin as those of the real server's start script.
+//! `galatea sagemaker`: converts SageMaker's environment variables and folders to the command line of `serve`. Errors begin as
+//! those of Triton's start script.
 
 #[cfg(test)]
 mod tests;
@@ -12,20 +12,20 @@ use std::{
 use anyhow::{Result, anyhow, bail};
 use galatea_types::Environment;
 
-/// Where SageMaker puts models, and an empty repository for the mode in which each has one of its own.
-pub struct Places {
+/// SageMaker's folder of models, and an empty repository for the mode in which each model has its own.
+pub struct SageMakerFolders {
     pub single: PathBuf,
     pub many: PathBuf,
 }
 
-/// A start as SageMaker wants it.
+/// A start in the way of SageMaker.
 #[derive(Debug)]
 pub struct Launch {
-    /// Of `serve`.
+    /// Arguments of `serve`.
     pub arguments: Vec<String>,
-    /// The variables of the process, and those that are decided here.
+    /// The variables of the process, and those that are set here.
     pub environment: Environment,
-    /// For the person who reads the log of the container.
+    /// Notes for readers of the container's log.
     pub notes: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ const INFERENCE_TYPES: [&str; 3] = ["infer", "generate", "generate_stream"];
 const GPU_LIMIT: &str = "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT";
 const ADDITIONAL: &str = "SAGEMAKER_TRITON_ADDITIONAL_ARGS";
 
-/// Variables that are the value of a flag, and the value without them; without one the flag is not given.
+/// Variables whose value becomes that of a flag, and the default value; without one the flag is left out.
 const FLAGS: [(&str, &str, Option<&str>); 16] = [
-    // Its name says the opposite of what it means; its value is that of the flag all the same.
+    // Its name means the opposite of the flag; nevertheless its value is that of the flag.
     ("SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING", "--model-namespacing=", Some("true")),
     ("SAGEMAKER_BIND_TO_PORT", "--sagemaker-port=", None),
     ("SAGEMAKER_SAFE_PORT_RANGE", "--sagemaker-safe-port-range=", None),
@@ -67,13 +67,13 @@ const FLAGS: [(&str, &str, Option<&str>); 16] = [
     ("SAGEMAKER_TRITON_TENSORFLOW_VERSION", "--backend-config=tensorflow,version=", None),
 ];
 
-/// The start that the variables ask for. `more`: arguments of the program, which count after all others.
+/// Returns the start for the variables. `more`: further arguments, which have priority.
 ///
 /// # Errors
-/// When the model that is to be served is not there, or there are several.
+/// If the model to serve does not exist, or there are several.
 pub fn launch(
     environment: &Environment,
-    places: &Places,
+    places: &SageMakerFolders,
     more: impl Iterator<Item = String>,
 ) -> Result<Launch> {
     let has_many = environment.text(MULTI_MODEL).as_deref() == Some("true");
@@ -113,7 +113,7 @@ impl Launch {
     }
 }
 
-/// One for each GPU of the machine.
+/// Returns one limit for each GPU of the machine.
 fn gpu_limits(environment: &Environment) -> Vec<String> {
     let Some(limit) = environment.text(GPU_LIMIT) else { return Vec::new() };
     let gpus = galatea_gpu::detect().unwrap_or_default();
@@ -132,7 +132,7 @@ fn check_inference_type(environment: &Environment) -> Result<()> {
     }
 }
 
-/// Models come with requests: the server lives before any is ready.
+/// Prepares the many-model mode. Models come with requests: the server is live before any is ready.
 fn prepare_many(launch: &mut Launch, repository: &Path, ping_mode: Option<String>) -> Result<()> {
     fs::create_dir_all(repository).map_err(|error| unusable(repository, &error))?;
     let ping_mode = ping_mode.unwrap_or_else(|| "live".to_owned());
@@ -143,7 +143,7 @@ fn prepare_many(launch: &mut Launch, repository: &Path, ping_mode: Option<String
     Ok(())
 }
 
-/// The model that is named, or the only one.
+/// Chooses the named model, or the only one.
 fn choose_model(launch: &mut Launch, repository: &Path) -> Result<()> {
     if repository.join("config.pbtxt").is_file() {
         bail!(

@@ -7,13 +7,14 @@ use crate::{flags, options::from_flags};
 
 struct Container {
     root: TempDir,
-    places: Places,
+    places: SageMakerFolders,
 }
 
 impl Container {
     fn with(models: &[&str]) -> Self {
         let root = tempfile::tempdir().expect("folder");
-        let places = Places { single: root.path().join("model"), many: root.path().join("many") };
+        let places =
+            SageMakerFolders { single: root.path().join("model"), many: root.path().join("many") };
         fs::create_dir(&places.single).expect("folder");
         for model in models {
             fs::create_dir_all(places.single.join(model)).expect("folder");

@@ -1,26 +1,26 @@
-//! What a command that people start for a first look tells them when the server serves, and when it has ended.
+//! Texts for people who start a command for a first look: once the server serves, and after it has ended.
 
 use std::fmt::Debug;
 
-/// Words of the command that serves, in place of those of the log.
-pub trait Guide: Debug + Send + Sync {
-    /// When it serves.
-    fn welcome(&self, started: &Started) -> String;
+/// Texts that replace those of the log.
+pub trait StartTexts: Debug + Send + Sync {
+    /// Returns the text for a server that serves.
+    fn welcome(&self, started: &StartedServer) -> String;
 
-    /// When it was asked to stop, and has.
+    /// Returns the text for a server that was asked to stop and has ended.
     fn farewell(&self) -> String;
 }
 
-/// A server as it has started.
+/// The facts about a started server.
 #[derive(Debug, Default)]
-pub struct Started {
-    /// A line for a shell that asks one of the models; empty without HTTP.
+pub struct StartedServer {
+    /// A shell command that asks one of the models; empty without HTTP.
     pub command: String,
-    /// Where HTTP is served, as a client on this machine names it.
+    /// The address of HTTP for a client on this machine.
     pub http: Option<String>,
     pub grpc: Option<String>,
     pub metrics: Option<String>,
-    /// Whether HTTP is served to this machine alone.
+    /// Only this machine can reach HTTP.
     pub is_local: bool,
     /// The address of the console for a browser.
     pub console: Option<String>,

@@ -1,5 +1,5 @@
-//! The lines that tell a person at a terminal what to ask the server that has just started, and that it has ended. Not for
-//! pipes and files, where scripts match lines, unless the command that serves is one for people.
+//! Lines for a person at a terminal: a request for the started server, and the end of the server. Pipes and files do not get
+//! them, because scripts match lines there, unless the command is one for people.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -12,30 +12,30 @@ use galatea_serve::Server;
 use galatea_types::DataType;
 use serde_json::{Value, json};
 
-use super::{Guide, Started};
+use super::{StartTexts, StartedServer};
 
-/// The longest request that is still shown.
+/// Longest request that is shown, in characters.
 const LONGEST: usize = 300;
 
 /// Most elements of an input that are written out.
 const MOST_ELEMENTS: usize = 16;
 
-/// Shows it, where stdout is a terminal. A `guide` has words of its own, which stand in pipes and files too.
-pub fn show(server: &Server, guide: Option<&dyn Guide>) {
-    // To find the command may take a question to a store.
+/// Prints the lines, if stdout is a terminal. A `guide` has its own texts, which pipes and files get too.
+pub fn show(server: &Server, guide: Option<&dyn StartTexts>) {
+    // Making the command may need a request to a model store.
     if guide.is_none() && !io::stdout().is_terminal() {
         return;
     }
     let (front_ends, options) = (server.front_ends(), &server.options().http_options);
     let http = front_ends.http_address();
-    // curl takes what has no scheme for HTTP.
+    // curl uses HTTP for an address without a scheme.
     let (scheme, of_url) = if options.tls.is_some() { ("https", "https://") } else { ("http", "") };
     let url = http.map(|http| format!("{of_url}{}", place(http)));
     let command = url.as_deref().map(|url| command(server.engine(), url));
     let console = http.filter(|_| options.has_console);
     let console = console.map(|at| format!("{scheme}://{}/", place(at)));
     let text = match (guide, command) {
-        (Some(guide), command) => guide.welcome(&Started {
+        (Some(guide), command) => guide.welcome(&StartedServer {
             command: command.unwrap_or_default(),
             http: url,
             grpc: front_ends.grpc_address().map(place),
@@ -52,8 +52,8 @@ pub fn show(server: &Server, guide: Option<&dyn Guide>) {
     say(&text);
 }
 
-/// The last words of a server that was asked to stop: `all_answered`, unless requests were cut off.
-pub fn take_leave(all_answered: bool, guide: Option<&dyn Guide>) {
+/// Prints the last lines of a server that was asked to stop. `all_answered`: no request was cut off.
+pub fn take_leave(all_answered: bool, guide: Option<&dyn StartTexts>) {
     match guide {
         Some(guide) => say(&guide.farewell()),
         None if all_answered && io::stdout().is_terminal() => {
@@ -63,14 +63,14 @@ pub fn take_leave(all_answered: bool, guide: Option<&dyn Guide>) {
     }
 }
 
-/// The log has a writer of its own: what a person reads last should stand last. A reader that went away is no error.
+/// Prints a text after the log, which has a writer of its own. A reader that is gone is not an error.
 fn say(text: &str) {
     log::logger().flush();
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// As a client on this machine names it, where one can.
+/// Returns the address for a client on this machine, if there is one.
 fn place(http: SocketAddr) -> String {
     match http.ip() {
         ip if ip.is_unspecified() || ip.is_loopback() => format!("localhost:{}", http.port()),
@@ -78,7 +78,7 @@ fn place(http: SocketAddr) -> String {
     }
 }
 
-/// A command that fits what is served.
+/// Returns a command that suits the served models.
 fn command(engine: &Engine, at: &str) -> String {
     let ready = engine.repository_index(true).unwrap_or_default();
     let names = ready.iter().map(|entry| entry.name.as_str()).filter(|name| is_plain(name));
@@ -92,7 +92,7 @@ fn command(engine: &Engine, at: &str) -> String {
     }
 }
 
-/// The body of a small request. `None`: it would be long, or cannot be written as JSON.
+/// Returns the body of a small request. `None`: it would be long, or cannot be written as JSON.
 fn request(config: &ModelConfig) -> Option<String> {
     if config.is_decoupled() || config.inputs().is_empty() {
         return None;
@@ -126,7 +126,7 @@ fn tensor(spec: &TensorSpec, has_batching: bool) -> Option<Value> {
     }))
 }
 
-/// It stands in a URL and in a shell's command as it is.
+/// Returns true if the name needs no escapes in a URL and in a shell command.
 fn is_plain(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }

@@ -1,4 +1,4 @@
-//! `galatea serve`: from checked options to a running server, and to its exit code.
+//! `galatea serve`: runs a server with checked options, and returns its exit code.
 
 mod guide;
 mod invitation;
@@ -10,17 +10,17 @@ use anyhow::{Context, Result};
 use galatea_serve::{ServeOptions, Server, Start};
 use galatea_telemetry::logger::{self, LogSettings};
 
-pub use self::guide::{Guide, Started};
+pub use self::guide::{StartTexts, StartedServer};
 
-/// Serves until a signal asks it to stop. A `guide` has words for people in place of those of the log.
-pub fn run(options: ServeOptions, guide: Option<Box<dyn Guide>>) -> ExitCode {
+/// Serves until a signal asks it to stop. A `guide` has texts for people that replace those of the log.
+pub fn run(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> ExitCode {
     let served = start_log(&options.log).and_then(|()| {
         galatea_serve::install_panic_hook();
         galatea_serve::beside(options, |options| serve(options, guide))
             .context("failed to start a thread")?
     });
     let code = served.unwrap_or_else(|error| {
-        // Also when the log is off or goes to a file: the person who started the server has to see it.
+        // Printed even if the log is off or goes to a file: the person who started the server must see it.
         logger::print(log::Level::Error, &format!("error: {error:#}"));
         ExitCode::FAILURE
     });
@@ -28,7 +28,7 @@ pub fn run(options: ServeOptions, guide: Option<Box<dyn Guide>>) -> ExitCode {
     code
 }
 
-fn serve(options: ServeOptions, guide: Option<Box<dyn Guide>>) -> Result<ExitCode> {
+fn serve(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> Result<ExitCode> {
     let guide = guide.as_deref();
     let mut server = Server::build(options)?;
     signals::watch(&server, guide.is_none()).context("failed to register signal handlers")?;

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP of a program that serves.
+//! Handles SIGINT, SIGTERM and SIGHUP for a running server.
 
 use std::{io, thread};
 
@@ -10,12 +10,12 @@ use signal_hook::{
     low_level,
 };
 
-/// Catches the signals from now on. The first SIGINT or SIGTERM asks the server to stop, a further one ends the program at
-/// once, whatever it does; SIGHUP never ends it. `are_told`: whether a line tells of SIGINT and SIGTERM.
+/// Catches the signals from now on. The first SIGINT or SIGTERM asks the server to stop, another one ends the program at once.
+/// SIGHUP never ends it. `are_told`: a line reports SIGINT and SIGTERM.
 pub fn watch(server: &Server, are_told: bool) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let (stop, reload) = (server.stop_handle(), server.reload());
-    // A thread of its own: the second signal is obeyed whatever the others do.
+    // A thread of its own, so that the second signal works whatever the others do.
     let watch = move || signals.forever().for_each(|signal| obey(signal, &stop, &reload, are_told));
     thread::Builder::new().name("signals".to_owned()).spawn(watch).map(drop)
 }
@@ -25,13 +25,13 @@ fn obey(signal: i32, stop: &StopHandle, reload: &Reload, is_told: bool) {
         return reload.read_again();
     }
     if is_told {
-        // Without the form of a log line: scripts match this text.
+        // Not in the form of a log line: scripts match this text.
         logger::print(log::Level::Info, &format!("Signal ({signal}) received."));
     }
     if !stop.request() {
         log::warn!("Ending at once, because a further signal came");
         log::logger().flush();
-        // As shells report a program that a signal has ended. Nothing runs at the exit: native libraries are at work.
+        // The exit status by which shells report a signal. No exit handlers run, because native libraries are at work.
         low_level::exit(128 + signal);
     }
 }

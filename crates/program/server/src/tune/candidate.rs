@@ -1,4 +1,4 @@
-//! The configurations that are measured: the model's own, and the same with another engine in it.
+//! The configurations to measure: the model's own, and the same with another engine.
 
 use galatea_config::{RawModelConfig, backend_for_platform, parse_text, to_text};
 
@@ -6,19 +6,19 @@ use galatea_config::{RawModelConfig, backend_for_platform, parse_text, to_text};
 pub const ONNX_RUNTIME: &str = "onnxruntime";
 pub const OPENVINO: &str = "openvino";
 
-/// Instances of an ONNX model on the CPU where its configuration does not say how many, as in Triton.
+/// Instances of an ONNX model on the CPU without a number in its configuration, as in Triton.
 const USUAL_INSTANCES: &str = "instance_group { count: 2 kind: KIND_CPU }";
 
-/// Parameters that choose what OpenVINO computes in.
+/// Parameters that set the precision of OpenVINO.
 const PRECISIONS: [&str; 3] = ["HINT_BF16", "ENFORCE_BF16", "INFERENCE_PRECISION_HINT"];
 
 /// An engine, and the configuration with which it serves the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// As the table has it.
+    /// Its name in the table.
     pub name: &'static str,
     pub config: RawModelConfig,
-    /// The fields that make the difference; empty for the one that is configured.
+    /// The fields that differ from the model's configuration; empty for the configured engine.
     pub lines: String,
     pub is_bf16: bool,
 }
@@ -29,7 +29,7 @@ impl Candidate {
     }
 }
 
-/// The backend that a configuration names, or that runs `file`.
+/// Returns the backend of a configuration, or the one that runs `file`.
 pub fn backend_of(config: &RawModelConfig, file: &str) -> String {
     let named = || backend_for_platform(&config.platform).unwrap_or(&config.platform);
     match (config.backend.is_empty(), config.platform.is_empty()) {
@@ -41,8 +41,8 @@ pub fn backend_of(config: &RawModelConfig, file: &str) -> String {
     }
 }
 
-/// All that can run `file`, ONNX Runtime first: it is what others are compared with. `completed`: the configuration with
-/// what the configured engine adds to it. The others get that too, or they would ask for other shapes.
+/// Returns all engines that can run `file`, ONNX Runtime first, with which the others are compared. `completed`: the
+/// configuration with the additions of the configured engine. The others get them too, or their shapes would differ.
 pub fn candidates(
     config: &RawModelConfig,
     completed: &RawModelConfig,
@@ -51,14 +51,14 @@ pub fn candidates(
 ) -> Vec<Candidate> {
     let backend = backend_of(config, file);
     let is_bf16 = backend == OPENVINO && computes_in_bf16(config);
-    // Where it is not said, ONNX Runtime has two instances, and OpenVINO one, which is faster alone.
+    // The default of ONNX Runtime is two instances, and that of OpenVINO is one, which is faster alone.
     let has_more = backend == ONNX_RUNTIME && config.instance_group.is_empty();
-    let is_wanted = |choice: &Choice| {
+    let is_wanted = |choice: &EngineChoice| {
         (choice.backend != ONNX_RUNTIME || file.ends_with(".onnx"))
             && (has_more || choice.instances.is_empty())
             && (allows_bf16 || is_bf16 || !choice.is_bf16)
     };
-    let candidate = |choice: Choice| {
+    let candidate = |choice: EngineChoice| {
         let is_alike = choice.backend == backend && choice.is_bf16 == is_bf16;
         if !is_alike || !choice.instances.is_empty() {
             return other(config, completed, file, &choice);
@@ -77,16 +77,16 @@ fn computes_in_bf16(config: &RawModelConfig) -> bool {
     })
 }
 
-/// What makes an engine run a model.
-struct Choice {
+/// An engine, and its settings.
+struct EngineChoice {
     name: &'static str,
     backend: &'static str,
     is_bf16: bool,
-    /// The field of a configuration; empty: as it is.
+    /// The configuration's field for instances; empty: unchanged.
     instances: &'static str,
 }
 
-const CHOICES: [Choice; 5] = [
+const CHOICES: [EngineChoice; 5] = [
     choice("ONNX Runtime", ONNX_RUNTIME, false, ""),
     choice("OpenVINO f32", OPENVINO, false, ""),
     choice("OpenVINO f32, 2 instances", OPENVINO, false, USUAL_INSTANCES),
@@ -99,19 +99,19 @@ const fn choice(
     backend: &'static str,
     is_bf16: bool,
     instances: &'static str,
-) -> Choice {
-    Choice { name, backend, is_bf16, instances }
+) -> EngineChoice {
+    EngineChoice { name, backend, is_bf16, instances }
 }
 
 fn other(
     config: &RawModelConfig,
     completed: &RawModelConfig,
     file: &str,
-    choice: &Choice,
+    choice: &EngineChoice,
 ) -> Candidate {
     let mut whole = config.clone();
     if let Some(optimization) = &mut whole.optimization {
-        // Of ONNX Runtime alone.
+        // Only ONNX Runtime has these.
         optimization.execution_accelerators = None;
         optimization.graph = None;
     }
@@ -124,7 +124,7 @@ fn other(
     Candidate { name: choice.name, config: whole, lines: to_text(&lines), is_bf16: choice.is_bf16 }
 }
 
-fn choose(config: &mut RawModelConfig, file: &str, choice: &Choice) {
+fn choose(config: &mut RawModelConfig, file: &str, choice: &EngineChoice) {
     config.platform.clear();
     choice.backend.clone_into(&mut config.backend);
     file.clone_into(&mut config.default_model_filename);
@@ -139,7 +139,7 @@ fn choose(config: &mut RawModelConfig, file: &str, choice: &Choice) {
     }
 }
 
-/// What `config` leaves out.
+/// Adds the fields that `config` leaves out.
 fn complete(written: &mut RawModelConfig, config: &RawModelConfig, completed: &RawModelConfig) {
     if config.max_batch_size == 0 {
         written.max_batch_size = completed.max_batch_size;

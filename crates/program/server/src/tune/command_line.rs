@@ -28,15 +28,15 @@ pub struct TuneFlags {
     pub bf16_tolerance: f64,
     pub max_concurrency: u64,
     pub batch_size: u64,
-    /// In milliseconds.
+    /// Length of a measurement, in milliseconds.
     pub interval: u64,
-    /// What the load tool is told too.
+    /// Further options of the load tool.
     pub load_words: Vec<String>,
-    /// What each server is told too.
+    /// Further options of each server.
     pub serve_words: Vec<String>,
 }
 
-/// Reads the words behind `tune`; `None`: the help is asked for.
+/// Reads the words after `tune`; `None`: the user asks for the help.
 pub(super) fn read(words: Vec<String>) -> Result<Option<TuneFlags>, FlagError> {
     let Some(flags) = read_options::<TuneFlags>(words)? else { return Ok(None) };
     let missing = |text: &str| Err(FlagError::Rule(text.to_owned()));
@@ -51,13 +51,13 @@ pub(super) fn read(words: Vec<String>) -> Result<Option<TuneFlags>, FlagError> {
 
 type Row = OptionRow<TuneFlags>;
 
-/// For the load tool, which has the option under the same name.
+/// Passes an option to the load tool, which has it under the same name.
 fn pass_to_load(flags: &mut TuneFlags, given: &Occurrence) -> Result<(), FlagError> {
     flags.load_words.extend([given.spelled(), given.text.clone()]);
     Ok(())
 }
 
-/// For `serve`, which has the option under the same name.
+/// Passes an option to `serve`, which has it under the same name.
 fn pass_to_serve(flags: &mut TuneFlags, given: &Occurrence) -> Result<(), FlagError> {
     flags.serve_words.push(format!("{}={}", given.spelled(), given.text));
     Ok(())

@@ -1,4 +1,4 @@
-//! One engine measured: loaded, asked, and given more and more requests at once.
+//! Measures one engine: loads it, sends requests, and increases the concurrency.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use super::{
     candidate::Candidate, command_line::TuneFlags, model::TunedModel, server::Server, stop::Stop,
 };
 
-/// Growth of the throughput below which more requests at once are no use.
+/// Growth of the throughput below which a higher concurrency is of no use.
 const GROWTH: f64 = 1.05;
 
-/// Requests whose answers are compared.
+/// Number of requests whose answers are compared.
 const COMPARED: usize = 8;
 
-/// What was found out about an engine.
+/// The measurements of an engine.
 #[derive(Debug)]
-pub struct Measured {
-    /// From the request for the load to its answer.
+pub struct MeasuredEngine {
+    /// Time of the load request.
     pub load_time: Duration,
-    /// What the server holds with the model and after all requests, in bytes; `None`: the system does not tell.
+    /// Memory of the server with the model after all requests, in bytes; `None`: the system does not report it.
     pub memory: Option<u64>,
-    /// With one request at a time.
+    /// Figures with one request at a time.
     pub alone: Figures,
-    /// With as many as helped.
+    /// Figures at the best concurrency.
     pub most: Figures,
     pub answers: Answers,
 }
 
-/// Measures an engine on a server of its own. `progress` is told what happens.
+/// Measures an engine on a server of its own. `progress` gets a text for each step.
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 pub fn measure(
     model: &TunedModel,
@@ -37,7 +37,7 @@ pub fn measure(
     flags: &TuneFlags,
     stop: &Stop,
     progress: &dyn Fn(&str),
-) -> Result<Measured> {
+) -> Result<MeasuredEngine> {
     let repository = model.repository(&candidate.config).map_err(|error| {
         anyhow!("cannot make a copy of the model's folder: {error}; TMPDIR names another place")
     })?;
@@ -47,22 +47,22 @@ pub fn measure(
         Probe::open("galatea tune", words(model, &server.address, flags), stop.interrupt())?;
     let (mut loaded, load_time) = probe.load()?;
     let answers = loaded.answers(COMPARED)?;
-    // The first answers are slower: what is prepared once is prepared by then.
+    // The first requests were slower, because they prepared things once.
     let started = Instant::now();
     loaded.answers(1)?;
     let answer_time = started.elapsed();
     progress("1 request at a time");
     let alone = loaded.measure(1, window(answer_time, 1))?;
     let most = saturate(&mut loaded, alone, flags.max_concurrency, progress)?;
-    Ok(Measured { load_time, memory: server.resident_bytes(), alone, most, answers })
+    Ok(MeasuredEngine { load_time, memory: server.resident_bytes(), alone, most, answers })
 }
 
-/// Long enough for several answers of a model that is computed for one request after the other.
+/// Returns a window that is long enough for several answers of a model that runs one request after the other.
 fn window(answer_time: Duration, concurrency: u64) -> Duration {
     answer_time.saturating_mul(u32::try_from(concurrency).unwrap_or(u32::MAX).saturating_mul(3))
 }
 
-/// The most that the model does in a second: requests are doubled until they do not help.
+/// Returns the highest throughput: the concurrency is doubled until that does not help.
 fn saturate(
     loaded: &mut ProbedModel,
     alone: Figures,

@@ -1,4 +1,4 @@
-//! `galatea tune`: which engine serves a model fastest on this machine.
+//! `galatea tune`: finds the engine that serves a model fastest on this machine.
 
 mod candidate;
 mod command_line;
@@ -19,16 +19,16 @@ use crate::terminal::{HELP_WIDTH, fail, print, refuse};
 pub use self::command_line::TuneFlags;
 use self::{
     candidate::{Candidate, candidates},
-    measured::{Measured, measure},
+    measured::{MeasuredEngine, measure},
     model::TunedModel,
     report::{Agreement, Outcome, Row},
     stop::Stop,
 };
 
-/// The command line is wrong.
+/// Exit code: the command line is wrong.
 const USAGE: u8 = 2;
 
-/// A signal has ended the measurement.
+/// A signal ended the measurement.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted: nothing is known, and nothing is written")]
 pub struct Interrupted;
@@ -71,7 +71,7 @@ fn tune(flags: &TuneFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every engine, one after the other. Where the first refuses the requests they are wrong for all.
+/// Measures every engine, one after the other. If the first refuses the requests, they are wrong for all.
 fn rows(model: &TunedModel, flags: &TuneFlags, stop: &Stop) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = Vec::new();
     let completed = model.completed();
@@ -93,14 +93,14 @@ fn is_wrong_request(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(|failure: &Failure| failure.exit == galatea_perf::Exit::Option)
 }
 
-/// The answers that others are compared with.
+/// Returns the answers with which others are compared.
 fn reference(rows: &[Row]) -> Option<&Answers> {
     let first = rows.iter().find_map(|row| row.outcome.as_ref().ok())?;
     Some(&first.measured.answers)
 }
 
 fn compared(
-    measured: Measured,
+    measured: MeasuredEngine,
     candidate: &Candidate,
     reference: Option<&Answers>,
     flags: &TuneFlags,

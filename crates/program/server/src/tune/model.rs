@@ -1,4 +1,4 @@
-//! The model that is measured: its folder as the user has it, and copies of it with other configurations.
+//! The model to measure: the user's folder, and copies of it with other configurations.
 
 use std::{
     fs, io,
@@ -17,15 +17,15 @@ use crate::check::completed_config;
 
 const CONFIG: &str = "config.pbtxt";
 
-/// A model, as it was found.
+/// A model in the user's folder.
 #[derive(Debug)]
 pub struct TunedModel {
     pub name: String,
-    /// As a repository has it; of a model that is one file, a folder of links for as long as this lives.
+    /// Its folder in the form of a repository. For a model of one file it is a folder of links, which lives as long as this.
     folder: FolderLease,
-    /// The folder that its configuration is written to.
+    /// The folder of its configuration file.
     home: PathBuf,
-    /// The text of its configuration; `None`: there is none.
+    /// The text of its configuration; `None`: it has none.
     text: Option<String>,
     pub config: RawModelConfig,
     /// The file in the version folder.
@@ -66,13 +66,13 @@ impl TunedModel {
         Ok(Self { name: name.clone(), folder, home, text, config, file })
     }
 
-    /// The configuration with what the model's file says; as it is written where the file cannot be understood without its
-    /// library, or not at all, which loading it will tell.
+    /// Returns the configuration, completed from the model's file. It stays as written if the file cannot be read without its
+    /// library, or not at all; its load then fails.
     pub fn completed(&self) -> RawModelConfig {
         completed_config(self.folder.path(), &self.name).unwrap_or_else(|_| self.config.clone())
     }
 
-    /// A repository with nothing but this model, so configured. All other files are links.
+    /// Returns a repository with only this model, in this configuration. All other files are links.
     pub fn repository(&self, config: &RawModelConfig) -> io::Result<TempDir> {
         let place = tempfile::Builder::new().prefix("galatea-tune-").tempdir()?;
         let folder = place.path().join(&self.name);
@@ -87,7 +87,7 @@ impl TunedModel {
         Ok(place)
     }
 
-    /// Whether an earlier configuration is kept here, which is not to be lost.
+    /// Returns true if an earlier configuration is kept here, which must not be lost.
     pub fn has_backup(&self) -> bool {
         self.backup().exists()
     }
@@ -100,7 +100,7 @@ impl TunedModel {
         if self.home.as_os_str().is_empty() { Path::new(".") } else { &self.home }
     }
 
-    /// Replaces the configuration; the old one stays beside it. `lines`: what makes the difference.
+    /// Replaces the configuration; the old file is kept next to it. `lines`: the fields that differ.
     pub fn write(&self, config: &RawModelConfig, lines: &str) -> io::Result<PathBuf> {
         let path = self.home.join(CONFIG);
         let text = match &self.text {
@@ -128,7 +128,7 @@ fn no_version(path: &Path) -> anyhow::Error {
     anyhow!("'{}' has no version folder: its model lies in a folder '1'", path.display())
 }
 
-/// The model's file in its highest version.
+/// Returns the model's file in its highest version.
 fn file_of(folder: &Path, config: &RawModelConfig) -> Result<String> {
     let version = highest_version(folder).map_err(|error| unreadable(folder, error))?;
     let version = version.ok_or_else(|| no_version(folder))?;
@@ -163,8 +163,8 @@ fn highest_version(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(found.map(|(_, path)| path))
 }
 
-/// The old text with the lines in the place of those that they replace, so that comments stay; where that does not give
-/// what is wanted, the configuration as a text of its own.
+/// Returns the old text with the lines replaced, so that comments stay. If that does not give the wanted configuration,
+/// returns a text made from it.
 fn edited(old: &str, config: &RawModelConfig, lines: &str) -> String {
     const REPLACED: [&str; 3] = ["backend", "platform", "default_model_filename"];
     let is_replaced = |line: &&str| {

@@ -1,33 +1,33 @@
-//! What people read: a row for each engine, and which to choose.
+//! The report for people: a row for each engine, and a recommendation.
 
 use std::time::Duration;
 
-use galatea_perf::probe::{Difference, Figures};
+use galatea_perf::probe::{AnswerDifference, Figures};
 use galatea_serve::Table;
 
-use super::{candidate::Candidate, measured::Measured};
+use super::{candidate::Candidate, measured::MeasuredEngine};
 
-/// An engine, and what became of it.
+/// An engine, and its outcome.
 pub struct Row {
     pub candidate: Candidate,
     pub outcome: Result<Outcome, String>,
 }
 
-/// Of an engine that was measured.
+/// The outcome of an engine that was measured.
 pub struct Outcome {
-    pub measured: Measured,
+    pub measured: MeasuredEngine,
     pub agreement: Agreement,
 }
 
-/// How its answers compare with those of the first engine that could be measured.
+/// The result of comparing its answers with those of the first engine that could be measured.
 pub enum Agreement {
-    /// Others are compared with it.
+    /// The engine with which others are compared.
     IsCompared,
-    /// Within the tolerance.
-    Agrees(Difference),
-    /// Beyond it.
-    Differs { difference: Difference, tolerance: f64 },
-    /// Other outputs, types or shapes.
+    /// The difference is within the tolerance.
+    Agrees(AnswerDifference),
+    /// The difference is above the tolerance.
+    Differs { difference: AnswerDifference, tolerance: f64 },
+    /// The answers have other outputs, types or shapes.
     Incomparable(String),
 }
 
@@ -49,8 +49,8 @@ impl Agreement {
     }
 }
 
-/// The fastest whose answers are right, by its throughput.
-pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &Measured)> {
+/// Returns the engine with the highest throughput among those whose answers are right.
+pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &MeasuredEngine)> {
     let fine = rows.iter().filter_map(|row| {
         let outcome = row.outcome.as_ref().ok().filter(|outcome| outcome.agreement.is_fine())?;
         Some((&row.candidate, &outcome.measured))
@@ -58,7 +58,7 @@ pub fn fastest(rows: &[Row]) -> Option<(&Candidate, &Measured)> {
     fine.max_by(|(_, one), (_, other)| one.most.throughput.total_cmp(&other.most.throughput))
 }
 
-/// The table of all, with a line break at both ends.
+/// Returns the table of all engines, with a line break at both ends.
 pub fn table(rows: &[Row]) -> String {
     let mut table = Table::new([
         "Engine",
@@ -83,8 +83,8 @@ pub fn table(rows: &[Row]) -> String {
     table.text(usize::MAX)
 }
 
-fn cells(name: String, measured: &Measured, difference: String) -> [String; 7] {
-    let Measured { alone, most, memory, load_time, .. } = measured;
+fn cells(name: String, measured: &MeasuredEngine, difference: String) -> [String; 7] {
+    let MeasuredEngine { alone, most, memory, load_time, .. } = measured;
     [
         name,
         milliseconds(alone.p50),
@@ -109,7 +109,7 @@ fn milliseconds(time: Duration) -> String {
     number(time.as_secs_f64() * 1e3)
 }
 
-/// Three digits that say something.
+/// Formats a number with three significant digits.
 fn number(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),
@@ -118,7 +118,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Which is fastest, by how much, and the lines that choose it.
+/// Returns the fastest engine, its lead, and the lines that choose it.
 pub fn verdict(rows: &[Row]) -> String {
     let Some((candidate, measured)) = fastest(rows) else {
         return "No engine could be measured.\n".to_owned();
@@ -156,7 +156,7 @@ mod tests {
             p99: Duration::from_millis(20),
             is_stable: true,
         };
-        let measured = Measured {
+        let measured = MeasuredEngine {
             load_time: Duration::from_millis(1234),
             memory: Some(100 << 20),
             alone: figures,
@@ -172,8 +172,8 @@ mod tests {
         Row { candidate, outcome: Ok(Outcome { measured, agreement }) }
     }
 
-    fn difference(share: f64) -> Difference {
-        Difference { share, output: "y".to_owned() }
+    fn difference(share: f64) -> AnswerDifference {
+        AnswerDifference { share, output: "y".to_owned() }
     }
 
     #[test]

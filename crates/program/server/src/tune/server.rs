@@ -1,4 +1,4 @@
-//! A server of its own for each engine: this program again, on a free port of this machine alone.
+//! A server of its own for each engine: another process of this program, on a free port that only this machine can reach.
 
 use std::{
     collections::VecDeque,
@@ -22,29 +22,29 @@ use super::{Interrupted, stop::Stop};
 
 const NOT_STARTED: &str = "cannot start a server";
 
-/// How long a server may take until it listens, which it does before it loads anything.
+/// Longest time until a server listens, which it does before it loads anything.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a server that was asked to stop may take.
+/// Longest time until a server that was asked to stop has ended.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Lines of its log that are kept for an error.
+/// Number of lines of its log that are kept for an error.
 const KEPT_LINES: usize = 8;
 
 /// The longest line of its log that is read, in bytes.
 const LONGEST_LINE: u64 = 8192;
 
-/// A server that runs, until it is dropped.
+/// A running server, which is stopped when this is dropped.
 pub struct Server {
     child: Child,
-    /// Where HTTP is served.
+    /// The address of HTTP.
     pub address: String,
     log: Arc<Mutex<VecDeque<String>>>,
     stop: Stop,
 }
 
 impl Server {
-    /// Starts one that loads nothing by itself. `words`: more options of `serve`.
+    /// Starts a server that loads nothing by itself. `words`: more options of `serve`.
     pub fn start(repository: &Path, words: &[String], stop: &Stop) -> Result<Self> {
         let program = env::current_exe().context(NOT_STARTED)?;
         let mut child = Command::new(program)
@@ -60,7 +60,7 @@ impl Server {
             .context(NOT_STARTED)?;
         let log = Arc::default();
         let (sender, receiver) = channel();
-        // The log, and what is said before there is one.
+        // The log, and the output before it begins.
         let streams: [Option<Box<dyn Read + Send>>; 2] = [
             child.stdout.take().map(|stream| Box::new(stream) as _),
             child.stderr.take().map(|stream| Box::new(stream) as _),
@@ -69,9 +69,9 @@ impl Server {
             let (log, sender) = (Arc::clone(&log), sender.clone());
             thread::spawn(move || follow(lines, &log, &sender));
         }
-        // With both threads gone the server has ended, and nobody waits.
+        // Once both threads have ended, so has the server, and nobody waits.
         drop(sender);
-        // Dropped with an error it is stopped as well.
+        // If this is dropped with an error, the server is stopped too.
         let mut server = Self { child, address: String::new(), log, stop: stop.clone() };
         stop.reach(server.pid());
         if stop.is_asked() {
@@ -87,12 +87,12 @@ impl Server {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
-    /// The end of its log.
+    /// Returns the end of its log.
     pub fn last_lines(&self) -> String {
         self.log.lock_unpoisoned().iter().cloned().collect::<Vec<_>>().join("\n")
     }
 
-    /// The memory that the process holds, in bytes, as far as the system tells.
+    /// Returns the memory of the process in bytes, if the system reports it.
     pub fn resident_bytes(&self) -> Option<u64> {
         galatea_system::resident_bytes_of(self.child.id())
     }
@@ -109,7 +109,7 @@ fn follow(lines: Box<dyn Read + Send>, log: &Mutex<VecDeque<String>>, address: &
         }
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
         if let Some(at) = listening_at(&line) {
-            // Nobody waits for a second one.
+            // Nobody waits for a second address.
             let _ = address.send(at.to_owned());
         }
         let mut log = log.lock_unpoisoned();
@@ -133,7 +133,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.reach(None);
         if let Some(pid) = self.pid() {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = kill_process(pid, Signal::TERM);
         }
         let deadline = Instant::now() + STOP_LIMIT;

@@ -1,5 +1,5 @@
-//! Signals that end a measurement: the server of the moment is stopped, so that all that waits for it ends, and what was
-//! made is removed on the way out.
+//! Signals that end a measurement. The running server is stopped, so that all code that waits for it ends and removes its
+//! files.
 
 use std::{
     io,
@@ -16,10 +16,10 @@ use signal_hook::{
     iterator::Signals,
 };
 
-/// The status of a program that was interrupted, as shells have it.
+/// The exit status of an interrupted program in shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// Whether a signal has come, and which process it is to reach.
+/// The state of signals, and the process to which they are passed.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
     interrupt: Arc<Interrupt>,
@@ -27,7 +27,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Watches for signals from now on. A second one ends the program where it stands.
+    /// Watches for signals from now on. A second one ends the program at once.
     pub fn watch() -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let stop = Self::default();
@@ -40,7 +40,7 @@ impl Stop {
         let is_second = self.is_asked();
         self.interrupt.raise();
         if let Some(server) = *self.server.lock_unpoisoned() {
-            // It may have ended already.
+            // The process may have ended already.
             let _ = kill_process(server, if is_second { Signal::KILL } else { Signal::TERM });
         }
         if is_second {
@@ -48,7 +48,7 @@ impl Stop {
         }
     }
 
-    /// What a signal raises, for what is measured.
+    /// Returns the interrupt that a signal raises, for the measurement.
     pub fn interrupt(&self) -> Arc<Interrupt> {
         self.interrupt.clone()
     }
@@ -57,7 +57,7 @@ impl Stop {
         self.interrupt.is_raised()
     }
 
-    /// The process that a signal is to reach from now on; `None` before it is waited for.
+    /// Sets the process that gets signals from now on; `None` before anybody waits for its end.
     pub fn reach(&self, server: Option<Pid>) {
         *self.server.lock_unpoisoned() = server;
     }

@@ -1,4 +1,4 @@
-//! The words behind `galatea up`: an example, or what `serve` takes, and the options of `serve` with other defaults.
+//! The words after `galatea up`: an example or a path, and the options of `serve` with other defaults.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use crate::{
     flags::{self, FlagError, ServeFlags, Words},
 };
 
-/// What the command line asks for.
+/// The request of the command line.
 #[derive(Debug)]
 pub enum Request {
     Help,
     List,
-    /// An example, and whether it was named.
+    /// An example, true if it was named, and the flags.
     Example(&'static Example, bool, ServeFlags),
-    /// What the flags name: paths, or repositories by option.
+    /// Models of the user, as paths or repositories.
     Own(ServeFlags),
 }
 
-/// For a first look on a laptop: this machine alone, and no more of the log than what is wrong. What the user gives
-/// comes behind it, and wins.
+/// Defaults for a first look on a laptop: only this machine can reach it, and the log has only warnings and errors. The user's
+/// options follow them, and have priority.
 const DEFAULTS: [&str; 3] =
     ["--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--log-info=false"];
 
-/// Reads the words behind `up`.
+/// Reads the words after `up`.
 pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, FlagError> {
     if words.iter().any(|word| word == "--list") {
         return Ok(Request::List);
@@ -55,7 +55,7 @@ pub fn read(words: Vec<String>, default: &'static Example) -> Result<Request, Fl
     Ok(Request::Example(example, true, flags))
 }
 
-/// As names of examples are: the paths of models have a slash or an ending.
+/// Returns true for the form of an example's name: paths of models have a slash or an ending.
 fn is_word(path: &Path) -> bool {
     let text = path.to_string_lossy();
     !text.contains(['/', '.'])

@@ -1,34 +1,34 @@
-//! The models that `galatea up` has at hand: what they do, where they come from, and a request that shows it.
+//! The example models of `galatea up`: their purpose, their origin, and a request for each.
 
 use galatea_runtimes::{Package, Part, Wheel};
 
 /// A model to begin with.
 #[derive(Debug, PartialEq)]
 pub struct Example {
-    /// As it is asked for.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it tells, as a question.
+    /// The question that it answers.
     pub question: &'static str,
-    /// Whose it is, under which licence, and from where.
+    /// Its author, licence and source.
     pub origin: &'static str,
-    /// What is fetched, and what it needs beside the program.
+    /// The download, and its needs besides the program.
     pub needs: &'static str,
     pub version: &'static str,
     pub parts: &'static [Part<'static>],
     pub files: &'static [(&'static str, &'static [u8])],
     pub has_onnx: bool,
-    /// What a command line of curl has behind the server's address.
+    /// The words of a curl command after the server's address.
     pub request: &'static str,
-    /// What `galatea infer` has behind it for the same request.
+    /// The words after `galatea infer` for the same request.
     pub infer: &'static str,
-    /// What the answer says, and what to try next.
+    /// The meaning of the answer, and a next step.
     pub answer: &'static str,
 }
 
-/// The first one is what is served where nothing is named.
+/// The first example is served if the user names nothing.
 pub const EXAMPLES: [&Example; 3] = [&MAGIKA, &MINILM, &SIMPLE];
 
-/// The one that is part of the program: there is always an answer.
+/// The example that is part of the program, so that there is always one.
 pub const BUILT_IN: &Example = &SIMPLE;
 
 const MAGIKA: Example = Example {
@@ -129,12 +129,12 @@ const SIMPLE: Example = Example {
 };
 
 impl Example {
-    /// The example of this name.
+    /// Returns the example with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         EXAMPLES.into_iter().find(|example| example.name == name)
     }
 
-    /// What is to be installed, `place` being its folder below that of the user's data.
+    /// Returns the package to install. `place` is its folder below that of the user's data.
     pub fn package<'a>(&'a self, place: &'a str) -> Package<'a> {
         Package {
             title: self.name,
@@ -147,7 +147,7 @@ impl Example {
     }
 }
 
-/// What `galatea up --list` prints.
+/// Returns the text of `galatea up --list`.
 pub fn list() -> String {
     let mut out = "Examples, each served by `galatea up NAME`:\n".to_owned();
     for example in EXAMPLES {

@@ -1,24 +1,24 @@
-//! What `galatea up` says: when it serves, a line to paste and the ways on; when it has ended, what to do next.
+//! The texts of `galatea up`: a command to paste and next steps when it serves, and more after it has ended.
 
 use std::{fs, path::Path};
 
 use crate::{
     advice::typed,
-    serve::{Guide, Started},
+    serve::{StartTexts, StartedServer},
     up::examples::Example,
 };
 
-/// What is served, as far as words depend on it.
+/// The served models, as far as texts depend on them.
 #[derive(Debug)]
-pub enum Guidance {
+pub enum ServedText {
     /// One of the examples.
     Example(&'static Example),
-    /// What was named on the command line, as it was written.
+    /// The paths on the command line, as written.
     Own(Vec<String>),
 }
 
-impl Guide for Guidance {
-    fn welcome(&self, started: &Started) -> String {
+impl StartTexts for ServedText {
+    fn welcome(&self, started: &StartedServer) -> String {
         let Some(http) = &started.http else {
             return "\nServing, but not over HTTP (--allow-http).\n\n".to_owned();
         };
@@ -74,9 +74,9 @@ impl Guide for Guidance {
     }
 }
 
-impl Guidance {
-    /// Names of the ways on, and what they are.
-    fn ways_on(&self, started: &Started) -> Vec<(&'static str, String)> {
+impl ServedText {
+    /// Returns titles and texts of the next steps.
+    fn ways_on(&self, started: &StartedServer) -> Vec<(&'static str, String)> {
         let mut ways = Vec::new();
         if let Some(console) = &started.console {
             ways.push(("Look at it:", console.clone()));
@@ -97,7 +97,7 @@ impl Guidance {
     }
 }
 
-/// Something in the folder that can be served, for a command line that fits.
+/// Returns the name of a model in the folder, for an example command.
 fn own_model(folder: &Path) -> Option<String> {
     let entries = fs::read_dir(folder).ok()?.flatten().take(1000);
     let mut names: Vec<String> = entries
@@ -119,20 +119,20 @@ mod tests {
     use super::*;
     use crate::up::examples::EXAMPLES;
 
-    fn started() -> Started {
-        Started {
+    fn started() -> StartedServer {
+        StartedServer {
             command: "curl -s localhost:8000/v2/models/a".to_owned(),
             http: Some("localhost:8000".to_owned()),
             is_local: true,
             console: Some("http://localhost:8000/".to_owned()),
-            ..Started::default()
+            ..StartedServer::default()
         }
     }
 
     #[test]
     fn each_example_has_a_line_to_paste_and_a_way_on() {
         for example in EXAMPLES {
-            let text = Guidance::Example(example).welcome(&started());
+            let text = ServedText::Example(example).welcome(&started());
             let line =
                 text.lines().find(|line| line.starts_with("curl -s localhost:8000/v2/models/"));
             assert!(line.is_some_and(|line| line.len() < 300), "{text}");
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn what_was_named_is_named_again() {
-        let own = Guidance::Own(vec!["iris.onnx".to_owned()]);
+        let own = ServedText::Own(vec!["iris.onnx".to_owned()]);
         assert!(own.welcome(&started()).contains("\ncurl -s localhost:8000/v2/models/a\n"));
         assert!(own.farewell().contains("galatea check iris.onnx "));
-        let odd = Guidance::Own(vec!["$(x).onnx".to_owned()]);
+        let odd = ServedText::Own(vec!["$(x).onnx".to_owned()]);
         assert!(!odd.farewell().contains("$(x)"), "nothing to be pasted blindly");
     }
 

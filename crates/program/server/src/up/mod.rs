@@ -1,5 +1,5 @@
-//! `galatea up`: a first look without anything at hand. A small real model is fetched and served, with a line to paste that
-//! gets an answer, and the way to one's own. It is `serve` with other defaults and words.
+//! `galatea up`: a first look without any preparation. It fetches and serves a small real model, and shows a command to paste
+//! and the way to the user's own model. It is `serve` with other defaults and texts.
 
 mod command_line;
 mod examples;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use self::{
     command_line::Request,
     examples::{BUILT_IN, EXAMPLES, Example},
-    guidance::Guidance,
+    guidance::ServedText,
 };
 use crate::{
     advice,
@@ -27,7 +27,7 @@ use crate::{
     terminal::{fail, print, refuse},
 };
 
-/// What may stand behind `up` beside paths and the options of `serve`.
+/// The words that may follow `up`, besides paths and the options of `serve`.
 pub const WORDS: &[&str] = &[EXAMPLES[0].name, EXAMPLES[1].name, EXAMPLES[2].name, "--list"];
 
 const USAGE: &str = "\
@@ -56,7 +56,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Request::Own(flags) => {
             let named = flags.serve.paths.iter().chain(&flags.serve.repositories);
             let words = named.map(|path| path.display().to_string()).collect();
-            start(flags, Guidance::Own(words), environment)
+            start(flags, ServedText::Own(words), environment)
         }
         Request::Example(example, is_named, flags) => {
             start_example(example, is_named, flags, environment)
@@ -71,7 +71,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     })
 }
 
-/// Serves an example; where the usual one cannot be had, the one that needs nothing.
+/// Serves an example. If the usual one is not available, serves the built-in one.
 fn start_example(
     example: &'static Example,
     is_named: bool,
@@ -79,7 +79,7 @@ fn start_example(
     environment: &Environment,
 ) -> Result<ExitCode, FlagError> {
     print(&format!("{}: {}\n{}.\n", example.name, example.question, example.origin));
-    // There is no log yet.
+    // The log does not exist yet.
     let progress = ProgressMaker::new(|| Box::new(TerminalProgress::new()));
     let runtimes = RuntimeOptions { progress, ..flags.serve.runtimes.clone() };
     let (example, (path, _kept)) = match obtain(example, &runtimes, environment) {
@@ -99,12 +99,12 @@ fn start_example(
         }
     };
     flags.serve.repositories = vec![path];
-    start(flags, Guidance::Example(example), environment)
+    start(flags, ServedText::Example(example), environment)
 }
 
 fn start(
     mut flags: ServeFlags,
-    guidance: Guidance,
+    guidance: ServedText,
     environment: &Environment,
 ) -> Result<ExitCode, FlagError> {
     for note in ports::choose(&mut flags) {
@@ -113,10 +113,10 @@ fn start(
     Ok(serve::run(options::from_flags(flags, environment)?, Some(Box::new(guidance))))
 }
 
-/// A model repository that holds an example, and what removes it when the server has ended.
+/// A model repository that holds an example, and a guard that removes it when the server has ended.
 type Place = (PathBuf, Option<TempDir>);
 
-/// Everything that the example needs is on this machine when this returns.
+/// Puts everything that the example needs on this machine.
 fn obtain(
     example: &Example,
     runtimes: &RuntimeOptions,
@@ -141,13 +141,13 @@ fn obtain(
         }
     };
     if example.has_onnx {
-        // Now, as the start of the server would be too late to serve another.
+        // Fetched now: at the start of the server it would be too late to choose another example.
         libraries::onnxruntime(&options::runtime_options(runtimes.clone(), environment))?;
     }
     Ok((path, None))
 }
 
-/// An example that is part of the program, in a folder for this run: the user's may be full, or not to be written to.
+/// Writes the built-in example to a folder for this run: the user's folder may be full, or read-only.
 fn unpack(example: &Example) -> galatea_types::Result<Place> {
     let write = || {
         let folder = tempfile::Builder::new().prefix("galatea-example-").tempdir()?;

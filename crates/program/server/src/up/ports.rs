@@ -1,4 +1,4 @@
-//! Ports for a first look: where the usual ones are in use the next free ones are taken, unless ports were named.
+//! Ports for a first look: a port in use is replaced by the next free one, unless the user named it.
 
 use std::{
     io,
@@ -9,13 +9,13 @@ use galatea_system::who_listens;
 
 use crate::flags::{EndpointFlags, ServeFlags};
 
-/// What stands for a port that nobody named: no port can be given so.
+/// Marks a port that nobody named; the user cannot give this number.
 pub const NOT_NAMED: i64 = -1;
 
-/// How many ports behind the usual one are tried.
+/// Number of ports tried after the usual one.
 const TRIES: i64 = 200;
 
-/// Gives each service that is on a port, and tells of those that are not the usual ones.
+/// Gives a port to each service that is on, and returns notes about unusual ones.
 pub fn choose(flags: &mut ServeFlags) -> Vec<String> {
     let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address).clone();
     let (http_address, grpc_address) = (flags.http.address.clone(), flags.grpc.address.clone());
@@ -44,20 +44,20 @@ pub fn choose(flags: &mut ServeFlags) -> Vec<String> {
     notes
 }
 
-/// The usual port, or the first behind it that is free and no usual one of another service; 0 where none is.
+/// Returns the usual port, or the next that is free and not the usual one of another service; 0 if there is none.
 fn free_port(address: &str, usual: i64, taken: &[i64]) -> i64 {
     let mut candidates = (usual..usual + TRIES)
         .filter(|port| !taken.contains(port) && (*port == usual || !(8000..=8002).contains(port)));
     candidates.find(|port| is_free(address, *port)).unwrap_or(0)
 }
 
-/// Also for a client that says `localhost`, which is `::1` first where somebody listens there.
+/// Returns true if a client that uses `localhost` also finds the port free: `::1` is tried first if somebody listens there.
 fn is_free(address: &str, port: i64) -> bool {
     let Ok(port) = u16::try_from(port) else { return false };
     let address = address.trim_start_matches('[').trim_end_matches(']');
     let is_in_use = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
     let here = TcpListener::bind((address, port));
-    // Another error than this is for the server to tell.
+    // The server reports other errors.
     if here.as_ref().is_err_and(is_in_use) {
         return false;
     }

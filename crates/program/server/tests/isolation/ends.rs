@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::{
-    ModelInstance, TakenBack,
+    ModelInstance, ReturnedRequests,
     testing::{Fixture, instance_spec, load_context, model_config, request, run_batch, tensors},
 };
 use galatea_config::parse_text;
@@ -173,7 +173,7 @@ fn a_request_handed_over_is_answered_or_taken_back() {
         batch.outcomes().all(|(_, o)| matches!(o, galatea_backend::Outcome::Answered(_)))
     };
     assert!(is_answered(first));
-    if waiting.take_first_back(1) != TakenBack::Batch(1) {
+    if waiting.take_first_back(1) != ReturnedRequests::Batch(1) {
         pipeline.complete(second);
         assert!(is_answered(second));
     }

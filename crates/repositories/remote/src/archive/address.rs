@@ -1,4 +1,4 @@
-//! `https://HOST/PATH.tar.gz#sha256=DIGEST`.
+//! Parses `https://HOST/PATH.tar.gz#sha256=DIGEST`.
 
 use http::Uri;
 
@@ -7,28 +7,28 @@ use crate::{
     hex,
 };
 
-/// How archives end.
+/// Endings of archives.
 const ENDINGS: [&str; 2] = [".tar.gz", ".tgz"];
 
-/// What stands before the digest.
+/// Text before the digest.
 const DIGEST: &str = "sha256=";
 
-/// An archive on a server of the web.
+/// An archive on a web server.
 #[derive(Clone, Debug)]
 pub struct ArchiveAddress {
     pub uri: Uri,
-    /// For texts: without what may be secret.
+    /// Address for messages, without parts that may be secret.
     pub place: String,
-    /// Of the archive, without its ending: it becomes the name of a model where the archive holds no other.
+    /// Name of the archive, without its ending. It names the model if the archive does not name one itself.
     pub name: String,
     pub sha256: [u8; 32],
-    /// The same in hexadecimal digits.
+    /// Digest in hexadecimal digits.
     pub digest: String,
 }
 
 impl ArchiveAddress {
     /// # Errors
-    /// Say what is wrong with it, and how the digest is made.
+    /// The fault of the address, and how to make the digest.
     pub fn parse(given: &str) -> Result<Self, RemoteError> {
         let (address, fragment) = given.split_once('#').unwrap_or((given, ""));
         let place = galatea_web_client::shown(given).to_owned();

@@ -1,4 +1,4 @@
-//! The bytes of an archive as they come, for a reader that blocks: taken up again where the connection broke.
+//! Reads the bytes of an archive during its download, for a blocking reader. Resumes if the connection breaks.
 
 use std::{
     io::{self, Read},
@@ -23,21 +23,21 @@ use crate::{
     web,
 };
 
-/// Longest archive.
+/// Most bytes of an archive.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// Bytes that are brought together for one call of the reader.
+/// Bytes that are collected for one call of the reader.
 const BLOCK: usize = 256 << 10;
 
-/// An archive that is being read. What it says of itself counts from the first answer on.
+/// An archive that is being read. Its version and length are those of the first response.
 pub struct Download {
     network: Arc<WebClient>,
     state: Option<State>,
     block: Bytes,
     digest: Sha256,
-    /// Why it ended, for the reader's caller: readers know only what fits into an error of the system.
+    /// The failure that ended it, for the reader's caller: readers know only what fits into an error of the system.
     pub failure: Option<RemoteError>,
-    /// Bytes of the whole archive, where the server says so.
+    /// Bytes of the whole archive, if the server sends the number.
     pub length: Option<u64>,
 }
 
@@ -52,10 +52,10 @@ struct State {
 }
 
 impl Download {
-    /// Asks for the archive, again while the server does not answer.
+    /// Requests the archive, and repeats that while the server does not answer.
     ///
     /// # Errors
-    /// Say what the server answered.
+    /// The server's answer.
     pub fn start(network: &Arc<WebClient>, address: &ArchiveAddress) -> Result<Self, RemoteError> {
         let asked = Get::new(address.uri.clone(), MAX_BYTES);
         let inner = network.clone();
@@ -71,10 +71,10 @@ impl Download {
         })
     }
 
-    /// Reads what is left, and compares the whole with the digest.
+    /// Reads the rest, and compares the whole with the digest.
     ///
     /// # Errors
-    /// When it is another archive.
+    /// When the archive is a different one.
     pub fn check(mut self, address: &ArchiveAddress) -> Result<(), RemoteError> {
         if let Err(error) = io::copy(&mut self, &mut io::sink()) {
             return Err(self
@@ -135,7 +135,7 @@ impl State {
         Ok(Self { network, asked, etag, bytes, position: 0, length, resume })
     }
 
-    /// Some more bytes; none at the end.
+    /// Returns further bytes, or none at the end.
     async fn block(mut self) -> Result<(Self, Bytes), RemoteError> {
         loop {
             let failure = match self.read().await {
@@ -157,7 +157,7 @@ impl State {
         while block.len() < BLOCK {
             match bytes.next().await {
                 Some(Ok(next)) => block.extend_from_slice(&next),
-                // What came before it counts; the failure comes again or is gone.
+                // Bytes before a failure count. The failure is reported later, or does not come again.
                 Some(Err(failure)) if block.is_empty() => return Err(failure),
                 Some(Err(failure)) => {
                     self.bytes = Some(futures_util::stream::iter([Err(failure)]).boxed());
@@ -170,7 +170,7 @@ impl State {
         Ok(block.into())
     }
 
-    /// After a break: the rest of the same archive.
+    /// Requests the rest of the same archive after a break.
     async fn reopen(&mut self, mut failure: RemoteError) -> Result<(), RemoteError> {
         loop {
             self.resume.wait(failure, self.position, "an archive").await?;
@@ -203,7 +203,7 @@ impl State {
     }
 }
 
-/// A weak one does not say that the bytes are the same.
+/// Returns the ETag. A weak one does not say that the bytes are the same.
 fn strong_etag(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(ETAG).filter(|etag| !etag.as_bytes().starts_with(b"W/")).cloned()
 }

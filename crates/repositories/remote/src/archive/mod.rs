@@ -1,7 +1,7 @@
-//! Models in an archive on a server of the web: `https://HOST/PATH.tar.gz#sha256=DIGEST`.
+//! Models in an archive on a web server: `https://HOST/PATH.tar.gz#sha256=DIGEST`.
 //!
-//! The digest is demanded: an address says where an archive is and not what it is, and models are programs. It is also what
-//! the cache knows the archive by, so that one that was fetched is never asked for again.
+//! The digest is required: an address names a place and no content, and models are programs. It is also the key of the
+//! archive in the cache, so that a fetched archive is never requested again.
 
 mod address;
 mod download;
@@ -17,12 +17,12 @@ pub use self::root::OpenFolder;
 use self::{address::ArchiveAddress, root::ArchiveRoot};
 use crate::{cache::Cache, error::RemoteError};
 
-/// Whether a repository is an archive on a server of the web.
+/// Returns true if a repository is an archive on a web server.
 pub fn is_address(given: &str) -> bool {
     given.starts_with("https://") || given.starts_with("http://")
 }
 
-/// The repository in an archive. Nothing is fetched yet. `open_folder` makes a repository of the folder that it unpacks to.
+/// Opens the repository in an archive. Fetches nothing yet. `open_folder` makes a repository of the unpacked folder.
 ///
 /// # Errors
 /// When the address cannot be used.

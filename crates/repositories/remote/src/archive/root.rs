@@ -1,4 +1,4 @@
-//! An archive as a repository: fetched and unpacked into the cache folder once, then a folder of this machine.
+//! An archive as a repository. It is fetched and unpacked into the cache folder once, and is then a folder of this machine.
 
 use std::{
     fmt, fs, io,
@@ -13,39 +13,39 @@ use galatea_web_client::WebClient;
 use super::{
     address::ArchiveAddress,
     download::Download,
-    unpacking::{NotUnpacked, Unpacking},
+    unpacking::{ArchiveFailure, Unpacking},
 };
 use crate::{
     cache::{Cache, CacheKey, CacheLease, not_written},
     error::{FailureKind, RemoteError},
-    reach::Reach,
+    reach::LastContact,
 };
 
-/// The repository that a folder on this machine is: a model repository, the folder of one model, or a folder with a model
-/// file. The first argument names it for people. An error is words for them.
+/// Opens the repository in a folder on this machine: a model repository, the folder of one model, or a folder with a model
+/// file. The first argument names it in messages. An error is a text for users.
 pub type OpenFolder = fn(&str, &Path) -> std::result::Result<Arc<dyn RepositoryRoot>, String>;
 
-/// See the module.
+/// The repository in an archive.
 pub struct ArchiveRoot {
     address: ArchiveAddress,
     network: Arc<WebClient>,
     cache: Arc<Cache>,
     open_folder: OpenFolder,
-    reach: Reach,
-    unpacked: OnceLock<Arc<Unpacked>>,
-    /// Held by who fetches it: whoever asks meanwhile wants the same.
+    reach: LastContact,
+    unpacked: OnceLock<Arc<UnpackedArchive>>,
+    /// Held during a fetch: other callers meanwhile want the same archive.
     fetching: Mutex<()>,
 }
 
-/// What was in it, kept while it is used.
-struct Unpacked {
+/// The unpacked content of an archive, kept while it is used.
+struct UnpackedArchive {
     root: Arc<dyn RepositoryRoot>,
     _lease: CacheLease,
 }
 
 struct ModelLease {
     folder: FolderLease,
-    _unpacked: Arc<Unpacked>,
+    _unpacked: Arc<UnpackedArchive>,
 }
 
 impl AsRef<Path> for ModelLease {
@@ -55,7 +55,7 @@ impl AsRef<Path> for ModelLease {
 }
 
 impl ArchiveRoot {
-    /// Fetches nothing yet.
+    /// Makes the repository. Fetches nothing yet.
     pub fn new(
         address: ArchiveAddress,
         network: Arc<WebClient>,
@@ -63,10 +63,18 @@ impl ArchiveRoot {
         open_folder: OpenFolder,
     ) -> Self {
         let (unpacked, fetching) = (OnceLock::new(), Mutex::default());
-        Self { address, network, cache, open_folder, reach: Reach::default(), unpacked, fetching }
+        Self {
+            address,
+            network,
+            cache,
+            open_folder,
+            reach: LastContact::default(),
+            unpacked,
+            fetching,
+        }
     }
 
-    fn unpacked(&self) -> std::result::Result<&Arc<Unpacked>, RemoteError> {
+    fn unpacked(&self) -> std::result::Result<&Arc<UnpackedArchive>, RemoteError> {
         if let Some(unpacked) = self.unpacked.get() {
             return Ok(unpacked);
         }
@@ -80,11 +88,11 @@ impl ArchiveRoot {
         Ok(self.unpacked.get_or_init(|| Arc::new(made)))
     }
 
-    fn make(&self) -> std::result::Result<Unpacked, RemoteError> {
+    fn make(&self) -> std::result::Result<UnpackedArchive, RemoteError> {
         let lease = self.lease_of_archive()?;
         let root = (self.open_folder)(&self.address.place, lease.as_ref());
         let root = root.map_err(|text| RemoteError::new(FailureKind::Invalid, text))?;
-        Ok(Unpacked { root, _lease: lease })
+        Ok(UnpackedArchive { root, _lease: lease })
     }
 
     fn lease_of_archive(&self) -> std::result::Result<CacheLease, RemoteError> {
@@ -114,19 +122,19 @@ impl ArchiveRoot {
         cache: &Path,
         folder: &Path,
     ) -> std::result::Result<(), RemoteError> {
-        // What an attempt before this one has left is of no use: an archive is read from its start.
+        // The files of an earlier attempt are useless: an archive is read from its start.
         fs::remove_dir_all(folder).map_err(|error| not_written(cache, &error))?;
         let place = &self.address.place;
         let size = download.length.map(|length| format!(": {length} bytes")).unwrap_or_default();
         log::info!("fetching '{place}'{size}");
         let unpacked = unpacking.unpack(&mut download, folder);
-        // An archive that was changed on the way is that first, and whatever is wrong in it second.
+        // If an archive was changed on the way, the digest's error counts before any fault in the content.
         let failure = download.failure.take();
         let damaged = match (failure, unpacked) {
             (Some(failure), _) => return Err(failure),
-            // What is left of it is not asked for.
-            (None, Err(NotUnpacked::Here(error))) => return Err(error),
-            (None, Err(NotUnpacked::Damaged(error))) => Some(error),
+            // After an error of this machine the rest of the archive is not requested.
+            (None, Err(ArchiveFailure::Here(error))) => return Err(error),
+            (None, Err(ArchiveFailure::Damaged(error))) => Some(error),
             (None, Ok(())) => None,
         };
         download.check(&self.address)?;

@@ -1,5 +1,5 @@
-//! Unpacking an archive into the cache, which holds no more than its limit meanwhile: how long an archive is says little of
-//! what it unpacks to.
+//! Unpacks an archive into the cache, which stays within its limit meanwhile. The length of an archive says little about its
+//! unpacked size.
 
 use std::{
     io::{self, Read},
@@ -9,33 +9,33 @@ use std::{
 use galatea_tar_archive::{Bounds, UnpackError, Watch};
 
 use crate::{
-    cache::{Cache, CacheKey, Room, not_written},
+    cache::{Cache, CacheKey, EntryRoom, not_written},
     error::{FailureKind, RemoteError},
 };
 
-/// Files, folders and links in an archive, at most.
+/// Most files, folders and links in an archive.
 const MAX_FILES: u64 = 100_000;
-/// A file takes as much of a disk, however short it is.
+/// Bytes that even the shortest file takes on a disk.
 const LEAST_FILE: u64 = 4 << 10;
-/// Room is made ahead for so many bytes.
+/// Bytes for which room is made in advance.
 const STEP: u64 = 64 << 20;
 
 /// An archive that becomes an entry of the cache.
 pub(super) struct Unpacking<'a> {
     cache: &'a Cache,
     key: &'a CacheKey,
-    /// Names it for people.
+    /// Name for messages.
     what: &'a str,
-    room: Room,
+    room: EntryRoom,
     /// Bytes for which room was made.
     made: u64,
     failure: Option<RemoteError>,
 }
 
-pub(super) enum NotUnpacked {
+pub(super) enum ArchiveFailure {
     /// There is no room for it, or it could not be written.
     Here(RemoteError),
-    /// There is something wrong with it.
+    /// The archive is damaged.
     Damaged(UnpackError),
 }
 
@@ -45,27 +45,27 @@ impl<'a> Unpacking<'a> {
         Self { cache, key, what, room, made: 0, failure: None }
     }
 
-    /// Unpacks it into `folder`, a part of its entry.
-    pub fn unpack(mut self, archive: impl Read, folder: &Path) -> Result<(), NotUnpacked> {
+    /// Unpacks the archive into `folder`, a part of its entry.
+    pub fn unpack(mut self, archive: impl Read, folder: &Path) -> Result<(), ArchiveFailure> {
         let bytes = self.room.bytes();
         let files = MAX_FILES.min(bytes / LEAST_FILE + 1);
         let bounds = Bounds { bytes, files };
         let unpacked = galatea_tar_archive::unpack_gzip(archive, folder, bounds, &mut self);
         unpacked.map_err(|error| match (error, self.failure.take()) {
-            (_, Some(failure)) => NotUnpacked::Here(failure),
-            (UnpackError::TooManyBytes(_), None) => NotUnpacked::Here(self.too_large()),
+            (_, Some(failure)) => ArchiveFailure::Here(failure),
+            (UnpackError::TooManyBytes(_), None) => ArchiveFailure::Here(self.too_large()),
             (UnpackError::TooManyFiles(most), None) if most < MAX_FILES => {
-                NotUnpacked::Here(self.too_large())
+                ArchiveFailure::Here(self.too_large())
             }
             (UnpackError::Write { error, .. }, None) => {
-                NotUnpacked::Here(not_written(folder, &error))
+                ArchiveFailure::Here(not_written(folder, &error))
             }
-            (error, None) => NotUnpacked::Damaged(error),
+            (error, None) => ArchiveFailure::Damaged(error),
         })
     }
 
     fn too_large(&self) -> RemoteError {
-        let Room { limit, in_use } = self.room;
+        let EntryRoom { limit, in_use } = self.room;
         let text = format!(
             "the archive unpacks to more than the {} bytes that there are for it: the cache of models may hold {limit} bytes, \
              of which models in use have {in_use}; nothing of it was kept; allow more with --repository-cache-size",
@@ -126,8 +126,8 @@ mod tests {
             let unpacked = Unpacking::new(cache, &key, name)
                 .unpack(archive.as_slice(), &folder.join(key.name()));
             unpacked.map_err(|error| match error {
-                NotUnpacked::Here(error) => error,
-                NotUnpacked::Damaged(error) => panic!("{error}"),
+                ArchiveFailure::Here(error) => error,
+                ArchiveFailure::Damaged(error) => panic!("{error}"),
             })
         })
     }

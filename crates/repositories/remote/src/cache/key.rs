@@ -1,13 +1,13 @@
-//! What an entry of the cache is known by.
+//! The key of an entry in the cache.
 
 use sha2::{Digest, Sha256};
 
 use crate::hex;
 
-/// Of the name in a key: enough to be recognised.
+/// Characters of the name in a key, enough to recognise it.
 const SHOWN: usize = 48;
 
-/// The name of the folder that an entry holds, and a digest of all that its content depends on.
+/// The name of the folder in an entry, and a digest of everything that determines its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheKey {
     text: String,
@@ -15,7 +15,7 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// `name` is one part of a path. `parts` are all that the content depends on.
+    /// Makes a key. `name` is one part of a path. `parts` are everything that determines the content.
     pub fn of<'a>(name: &'a str, parts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut digest = Sha256::new();
         for part in [name].into_iter().chain(parts) {
@@ -29,12 +29,12 @@ impl CacheKey {
         Self { text, name: name.to_owned() }
     }
 
-    /// As a name of a file.
+    /// Returns the key as a file name.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Of the folder in the entry.
+    /// Returns the name of the folder in the entry.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,4 +1,4 @@
-//! What an entry of the cache must hold.
+//! The manifest of a cache entry: the files that it must contain.
 
 use std::{
     fs::{self, File},
@@ -9,15 +9,15 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Longest manifest that is read: of the most files that a model may have.
+/// Most bytes of a manifest, enough for the most files that a model may have.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The files of an entry as they were when it was complete. Others may come beside them: models write into their folder.
+/// The files of an entry when it was complete. Others may be added later: models write into their folder.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Manifest {
-    /// For people.
+    /// Name of the entry for messages.
     pub what: String,
-    /// Of all files.
+    /// Bytes of all files.
     pub bytes: u64,
     files: Vec<ManifestFile>,
 }
@@ -26,12 +26,12 @@ pub struct Manifest {
 struct ManifestFile {
     path: String,
     size: u64,
-    /// In nanoseconds: a file that was written to since then has another.
+    /// Time of change in nanoseconds. It differs if the file was written to since then.
     modified: i64,
 }
 
 impl Manifest {
-    /// Of all files below `folder`/`name`.
+    /// Lists all files below `folder`/`name`.
     pub fn of(what: &str, folder: &Path, name: &str) -> io::Result<Self> {
         let mut files = Vec::new();
         collect(&folder.join(name), "", &mut files)?;
@@ -49,7 +49,7 @@ impl Manifest {
         fs::write(path, serde_json::to_vec(self)?)
     }
 
-    /// The first file below `folder` that is not as it was.
+    /// Returns the first file below `folder` that has changed.
     pub fn problem(&self, folder: &Path) -> Option<String> {
         self.files.iter().find_map(|file| {
             let Ok(found) = fs::symlink_metadata(folder.join(&file.path)) else {

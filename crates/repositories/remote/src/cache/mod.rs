@@ -1,15 +1,15 @@
-//! The folder in which fetched models are kept, shared by all servers of a user on this machine.
+//! The folder of fetched models, shared by all servers of a user on this machine.
 //!
 //! ```text
-//! v1/models/KEY/manifest.json   what the entry must hold; an entry appears whole, by one rename
+//! v1/models/KEY/manifest.json   the files that the entry must have; an entry appears as a whole, by one rename
 //! v1/models/KEY/NAME/...        the files
-//! v1/partial/KEY/...            an entry that is being fetched, or whose fetch broke and is to be taken up again
-//! v1/locks/KEY                  held shared by whoever uses the entry, alone by whoever makes or removes it
+//! v1/partial/KEY/...            an entry that is being fetched, or whose broken fetch can be resumed
+//! v1/locks/KEY                  held shared by users of the entry, alone while it is made or removed
 //! ```
 //!
-//! A key is made of all that the content depends on, so that an entry never changes. The time of a lock is that of the last
-//! use. An entry whose files are not as its manifest says, after a crash of the machine or because somebody wrote into it,
-//! is made again.
+//! A key depends on everything that determines the content, so that an entry never changes. The time of a lock is the time
+//! of the last use. An entry is made again if its files differ from its manifest, after a crash of the machine or because
+//! somebody wrote into it.
 
 mod key;
 mod manifest;
@@ -30,32 +30,32 @@ use galatea_system::{LockKind, try_lock};
 use self::manifest::Manifest;
 pub use self::{
     key::CacheKey,
-    room::{CacheLimit, Room},
+    room::{CacheLimit, EntryRoom},
 };
 use crate::error::{FailureKind, RemoteError};
 
-/// The layout that this module knows. Another one has another name, so that servers of both can share the folder.
+/// The layout of this module. Another layout gets another name, so that servers of both can share the folder.
 const LAYOUT: &str = "v1";
 
 const MANIFEST: &str = "manifest.json";
 
-/// How often an entry is looked for that others make, remove or use meanwhile, and the time between two looks.
+/// Attempts to get an entry that others make, remove or use meanwhile, and the time between two attempts.
 const TURNS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// See the module.
+/// The cache of fetched models.
 #[derive(Debug)]
 pub struct Cache {
-    /// With the layout.
+    /// Folder that includes the layout.
     folder: PathBuf,
     limit: CacheLimit,
 }
 
 impl Cache {
-    /// In a folder of this machine, which is made where it is missing.
+    /// Opens the cache in a folder of this machine, which is created if it is missing.
     ///
     /// # Errors
-    /// When it cannot be made, or belongs to somebody else: who can write into it chooses what this server runs.
+    /// When it cannot be created, or belongs to another user: who can write into it chooses what this server runs.
     pub fn open(folder: &Path, limit: CacheLimit) -> Result<Arc<Self>, RemoteError> {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let cache = Self { folder: folder.join(LAYOUT), limit };
@@ -89,12 +89,12 @@ impl Cache {
         }
     }
 
-    /// The entry of a key, made by `fill` unless it is there. `fill` gets the folder in which it writes: with what an
-    /// earlier attempt, that failed by [`FailureKind::Unavailable`], has left there. `what` names the entry for people;
-    /// `size` is what it comes to.
+    /// Returns the entry of a key. `fill` makes it unless it exists, in the folder that it gets. An attempt that failed with
+    /// [`FailureKind::Unavailable`] leaves its files there for the next. `what` names the entry in messages. `size` is its
+    /// size in bytes.
     ///
     /// # Errors
-    /// Those of `fill`, and when there is no room.
+    /// Those of `fill`, and lack of room.
     pub fn get(
         &self,
         key: &CacheKey,
@@ -109,7 +109,7 @@ impl Cache {
             match self.lock_alone(key)? {
                 Some(_lock) if self.is_whole(key) => {}
                 Some(_lock) => self.make(key, what, size, fill)?,
-                // Whoever makes it ends. Whoever uses it may do so for ever: it is not waited for to be the only one.
+                // Making an entry ends, but using it may last for ever. So this does not wait to be its only user.
                 None => {
                     drop(self.lock_shared(key, what)?);
                     pause();
@@ -124,7 +124,7 @@ impl Cache {
         Err(RemoteError::new(FailureKind::Local, text))
     }
 
-    /// The entry of a key where it is there.
+    /// Returns the entry of a key if it exists.
     ///
     /// # Errors
     /// When the folder cannot be used.
@@ -136,7 +136,7 @@ impl Cache {
         if !self.is_whole(key) {
             return Ok(None);
         }
-        // The order of removal is all that depends on it.
+        // Only the order of removal depends on this time.
         let _ = lock.set_modified(SystemTime::now());
         Ok(Some(CacheLease { folder: self.entry(key).join(key.name()), _lock: lock }))
     }
@@ -182,13 +182,13 @@ impl Cache {
         self.folder.join("models").join(key.as_str())
     }
 
-    /// `None`: others use it.
+    /// Takes the lock alone. Returns `None` if others use it.
     fn lock_alone(&self, key: &CacheKey) -> Result<Option<File>, RemoteError> {
         let path = self.folder.join("locks").join(key.as_str());
         try_lock(&path, LockKind::Alone).map_err(|error| self.not_written(&error))
     }
 
-    /// Waits while somebody makes or removes the entry, which ends: every step of that has a time limit.
+    /// Waits while somebody makes or removes the entry. That ends: every step of it has a time limit.
     fn lock_shared(&self, key: &CacheKey, what: &str) -> Result<File, RemoteError> {
         let path = self.folder.join("locks").join(key.as_str());
         let mut is_told = false;
@@ -206,7 +206,7 @@ impl Cache {
         }
     }
 
-    /// What stays is counted and removed later.
+    /// Removes a folder. A remaining part is counted and removed later.
     fn remove(&self, folder: &Path) {
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -225,7 +225,7 @@ impl Cache {
         RemoteError::new(FailureKind::Local, text)
     }
 
-    /// An error of the file system, in words.
+    /// Describes an error of the file system.
     pub fn not_written(&self, error: &io::Error) -> RemoteError {
         not_written(&self.folder, error)
     }
@@ -236,7 +236,7 @@ fn pause() {
     thread::sleep(PAUSE);
 }
 
-/// Why a file below `folder` could not be written.
+/// Explains why a file below `folder` could not be written.
 pub(crate) fn not_written(folder: &Path, error: &io::Error) -> RemoteError {
     let folder = folder.display();
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
@@ -250,7 +250,7 @@ pub(crate) fn not_written(folder: &Path, error: &io::Error) -> RemoteError {
     RemoteError::new(FailureKind::Local, text)
 }
 
-/// An entry that stays where it is for as long as this lives.
+/// An entry that stays in its place for as long as this lives.
 #[derive(Debug)]
 pub struct CacheLease {
     folder: PathBuf,

@@ -1,4 +1,4 @@
-//! Room for another entry: what was not used for longest goes first, and what is in use never.
+//! Makes room for another entry: entries unused for longest are removed first, and none in use.
 
 use std::{
     fs, io,
@@ -11,49 +11,49 @@ use galatea_system::{LockKind, try_lock};
 use super::{Cache, CacheKey, MANIFEST, manifest::Manifest};
 use crate::error::{FailureKind, RemoteError};
 
-/// Left free on the disk beside what is fetched.
+/// Bytes left free on the disk beside fetched files.
 const RESERVE: u64 = 16 << 20;
 
-/// How much the cache may hold. What is in use stays beyond it.
+/// Most bytes in the cache. Entries in use stay even above it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CacheLimit {
-    /// That many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// A share of what is free where the folder is, the cache itself included, from 0 to 1.
+    /// A share of the free space in the folder's file system, including the cache itself, from 0 to 1.
     ShareOfFree(f64),
 }
 
-/// An entry, whole or not.
+/// An entry, complete or not.
 struct Entry {
     key: String,
     bytes: u64,
     used: SystemTime,
 }
 
-/// What an entry may come to whose size is not known before it is made.
+/// Room for an entry whose size is not known before it is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Room {
+pub struct EntryRoom {
     /// The cache's limit in bytes.
     pub limit: u64,
-    /// What of it others have that are in use.
+    /// Bytes of other entries that are in use.
     pub in_use: u64,
 }
 
-impl Room {
-    /// Bytes for the entry.
+impl EntryRoom {
+    /// Returns the bytes for the entry.
     pub fn bytes(self) -> u64 {
         self.limit.saturating_sub(self.in_use)
     }
 }
 
 impl Cache {
-    /// What this entry may come to when all others go that are not in use. None goes yet: see [`Cache::make_room`].
-    pub fn room_for(&self, key: &CacheKey) -> Room {
+    /// Returns the room for this entry if all idle entries are removed. Removes none yet: see [`Cache::make_room`].
+    pub fn room_for(&self, key: &CacheKey) -> EntryRoom {
         let entries = self.entries();
         let limit = self.limit_now(entries.iter().map(|entry| entry.bytes).sum());
         let others = entries.iter().filter(|entry| entry.key != key.as_str());
         let in_use = others.filter(|entry| !self.is_idle(&entry.key)).map(|entry| entry.bytes);
-        Room { limit, in_use: in_use.sum() }
+        EntryRoom { limit, in_use: in_use.sum() }
     }
 
     fn is_idle(&self, key: &str) -> bool {
@@ -99,7 +99,7 @@ impl Cache {
         }
     }
 
-    /// `None` where the system does not say.
+    /// Returns the free bytes, or `None` if the system does not report them.
     fn free(&self) -> Option<u64> {
         let found = rustix::fs::statvfs(&self.folder).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize))
@@ -132,12 +132,12 @@ impl Cache {
         lock.and_then(|found| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
-    /// Whether it is gone: what is in use stays.
+    /// Removes an entry. Returns true if it was removed; entries in use stay.
     fn evict(&self, key: &str) -> bool {
         let path = self.folder.join("locks").join(key);
         let Ok(Some(_lock)) = try_lock(&path, LockKind::Alone) else { return false };
         let entry = self.folder.join("models").join(key);
-        // First: without it what is left after a crash is no entry.
+        // Removed first: without the manifest, files left after a crash are not an entry.
         let _ = fs::remove_file(entry.join(MANIFEST));
         self.remove(&entry);
         self.remove(&self.folder.join("partial").join(key));

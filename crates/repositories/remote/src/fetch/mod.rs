@@ -1,4 +1,4 @@
-//! Bringing the files of a model to this machine: several at once, each straight to disk, taken up again where it broke.
+//! Fetches the files of a model: several at once, each straight to disk, and resumed after a break.
 
 mod output;
 mod progress;
@@ -24,8 +24,8 @@ use crate::{
 /// Files that are fetched at the same time.
 const AT_ONCE: usize = 8;
 
-/// Fetches `files`, by their path below `folder`/`name`, into there. Each appears there when it is whole and checked; until
-/// then it is in `folder`/`parts`, where the next call finds it.
+/// Fetches `files`, by their path below `folder`/`name`, into that folder. Each appears there when it is complete and
+/// checked. Until then it is in `folder`/`parts`, where the next call finds it.
 pub async fn fetch<F: RemoteFiles>(
     remote: Arc<F>,
     files: BTreeMap<String, RemoteFile>,
@@ -47,7 +47,7 @@ pub async fn fetch<F: RemoteFiles>(
                 .await
         });
     }
-    // The others are given up with the first that fails.
+    // The first failure ends all other fetches.
     while let Some(done) = under_way.join_next().await {
         done.unwrap_or_else(|_| {
             Err(RemoteError::new(FailureKind::Local, "a download ended by a panic"))
@@ -86,7 +86,7 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
         std::fs::rename(part, target).map_err(not_written)
     }
 
-    /// Until it is whole, as long as each attempt brings some of it.
+    /// Fetches until the file is complete, as long as each attempt adds to it.
     async fn fill(&self, output: &mut Output) -> Result<(), RemoteError> {
         let what = format!("'{}'", self.file.path);
         let mut resume = Resume::at(output.length);
@@ -104,7 +104,7 @@ impl<F: RemoteFiles> FileFetch<'_, F> {
         output.expect(self.file.checksum.or(open.checksum))?;
         while let Some(bytes) = open.bytes.next().await {
             let bytes = bytes?;
-            // Blocks a thread that is there for this.
+            // Blocks a thread that is meant for this.
             output.write(&bytes)?;
             self.progress.add(bytes.len() as u64);
         }

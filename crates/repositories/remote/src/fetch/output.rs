@@ -1,4 +1,4 @@
-//! The part of a file that is there already, and what is added to it.
+//! The existing part of a file, and the data that is added to it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,16 +20,16 @@ const BLOCK: usize = 256 << 10;
 pub struct Output {
     path: PathBuf,
     file: File,
-    /// Bytes that are there.
+    /// Bytes in the file.
     pub length: u64,
-    /// Bytes that the file is to have.
+    /// Bytes of the complete file.
     size: u64,
     expected: Option<Checksum>,
     digest: Option<Box<dyn DynDigest + Send>>,
 }
 
 impl Output {
-    /// With what an earlier download has left, unless that is all: whether it was right is not known.
+    /// Opens the part that an earlier download left, unless it is complete: its content may be wrong.
     pub fn open(path: &Path, size: u64) -> io::Result<Self> {
         let mut file =
             OpenOptions::new().create(true).read(true).write(true).truncate(false).open(path)?;
@@ -41,7 +41,7 @@ impl Output {
         Ok(Self { path: path.to_owned(), file, length, size, expected: None, digest: None })
     }
 
-    /// What it must come to. The first that was said counts: the answer to a request for the rest of a file may say none.
+    /// Sets the expected checksum. The first one counts: the response to a request for the rest of a file may have none.
     pub fn expect(&mut self, checksum: Option<Checksum>) -> Result<(), RemoteError> {
         if self.expected.is_some() || checksum.is_none() {
             return Ok(());
@@ -56,7 +56,7 @@ impl Output {
         self.digest_start().map_err(|error| self.not_written(&error))
     }
 
-    /// Of what is there already.
+    /// Adds the existing part to the digest.
     fn digest_start(&mut self) -> io::Result<()> {
         let Some(digest) = self.digest.as_mut().filter(|_| self.length > 0) else { return Ok(()) };
         self.file.seek(SeekFrom::Start(0))?;
@@ -86,7 +86,7 @@ impl Output {
         Ok(())
     }
 
-    /// After the last byte that the server sent.
+    /// Checks the complete file after the last byte.
     pub fn check_whole(&mut self) -> Result<(), RemoteError> {
         if self.length < self.size {
             let text = format!("the answer ended at byte {} of {}", self.length, self.size);
@@ -103,7 +103,7 @@ impl Output {
         }
     }
 
-    /// It is of no use.
+    /// Removes a part that cannot be used.
     pub fn discard(&self) {
         let _ = std::fs::remove_file(&self.path);
     }

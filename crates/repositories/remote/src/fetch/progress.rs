@@ -1,4 +1,4 @@
-//! How far a download is, in the log.
+//! Progress of a download, as lines of the log.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,10 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Between two lines about one download.
+/// Interval between two lines about one download.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Of one model.
+/// The progress of one model's download.
 #[derive(Debug)]
 pub struct Progress {
     what: String,
@@ -21,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `what` names the model and where it is.
+    /// Starts counting. `what` names the model and its place.
     pub fn start(what: &str, files: usize, size: u64) -> Self {
         log::info!("fetching {what}: {files} files, {}", Bytes(size));
         Self {
@@ -33,12 +33,12 @@ impl Progress {
         }
     }
 
-    /// Bytes are on disk.
+    /// Counts bytes that are on disk.
     pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A line now and then; never ends.
+    /// Writes a line at each interval; never ends.
     #[expect(clippy::disallowed_methods, reason = "progress is shown as time passes")]
     pub async fn report(&self) {
         let mut last = 0;
@@ -56,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// The last line.
+    /// Writes the last line.
     pub fn finish(&self) {
         let seconds = self.started.elapsed().as_secs_f64();
         log::info!(
@@ -68,7 +68,7 @@ impl Progress {
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes for display.
 struct Bytes(u64);
 
 impl std::fmt::Display for Bytes {

@@ -1,28 +1,28 @@
-//! `hf://ORG/MODEL[@REVISION][/PATH]`.
+//! Parses `hf://ORG/MODEL[@REVISION][/PATH]`.
 
 use crate::error::{FailureKind, RemoteError};
 
-/// How addresses of the hub begin.
+/// Beginning of addresses of the hub.
 pub const SCHEME: &str = "hf://";
 
-/// Longest name of an organisation or a model, and of a revision.
+/// Most characters of the name of an organisation or a model, and of a revision.
 const MAX_NAME: usize = 96;
 const MAX_REVISION: usize = 200;
 
-/// A repository of a hub, or what lies in it.
+/// A repository of a hub, or a folder or file in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubAddress {
     /// `ORG/MODEL`.
     pub repository: String,
     /// A branch, tag or commit.
     pub revision: String,
-    /// Folder or file in it, without slashes at its ends; empty for all of it.
+    /// Folder or file in it, without slashes at its ends. Empty for the whole repository.
     pub path: String,
 }
 
 impl HubAddress {
     /// # Errors
-    /// Say what is wrong with it.
+    /// The fault of the address.
     pub fn parse(given: &str) -> Result<Self, RemoteError> {
         let fail = |problem: &str| {
             let text = format!(
@@ -54,13 +54,13 @@ impl HubAddress {
         Ok(Self { repository, revision, path: path.join("/") })
     }
 
-    /// The model's own name.
+    /// Returns the model's own name.
     pub fn name(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or_default()
     }
 }
 
-/// Name, revision, and how many parts of the address they are. A revision such as `refs/pr/1` has slashes of its own.
+/// Returns name, revision, and their number of parts in the address. A revision such as `refs/pr/1` contains slashes.
 fn name_and_revision<'a>(parts: &[&'a str]) -> (&'a str, String, usize) {
     let Some((name, revision)) = parts[1].split_once('@') else {
         return (parts[1], "main".to_owned(), 2);

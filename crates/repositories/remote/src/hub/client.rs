@@ -1,4 +1,4 @@
-//! The requests that a hub understands.
+//! The requests to a hub.
 
 use galatea_types::Environment;
 use galatea_web_client::{Answer, Get, HttpClient, checked_uri, is_same};
@@ -20,17 +20,17 @@ use crate::{
 const PUBLIC: &str = "https://huggingface.co";
 const ENDPOINT: &str = "HF_ENDPOINT";
 
-/// Longest answer about a revision, and longest page of a listing: both have a line for each file.
+/// Most bytes of a response about a revision, and of a page of a listing: both have a line for each file.
 const MAX_ANSWER: u64 = 64 << 20;
 
-/// Longest text of an error.
+/// Most bytes of an error's text.
 const MAX_ERROR: u64 = 64 << 10;
 
-/// Speaks with one hub about one repository.
+/// A client of one hub for one repository.
 #[derive(Clone, Debug)]
 pub struct HubClient {
     http: HttpClient,
-    /// Without a slash at its end.
+    /// Address without a slash at its end.
     pub endpoint: String,
     authorization: Option<HeaderValue>,
     repository: String,
@@ -51,14 +51,14 @@ impl HubClient {
         Ok(Self { http, endpoint, authorization, repository: address.repository.clone() })
     }
 
-    /// The commit that a revision stands for now.
+    /// Returns the current commit of a revision.
     pub async fn commit(&self, revision: &str) -> Result<String, RemoteError> {
         let path = format!("/api/models/{}/revision/{}", self.repository, encoded(revision));
         let answer = self.get(&(self.endpoint.clone() + &path), 0, MAX_ANSWER).await?;
         listing::commit(&answer.response.into_body().all().await?)
     }
 
-    /// All files at a commit. Fails when there are more than `most`.
+    /// Returns all files at a commit. Fails if there are more than `most`.
     pub async fn files(&self, commit: &str, most: usize) -> Result<Vec<HubFile>, RemoteError> {
         let mut files = Vec::new();
         let path = format!("/api/models/{}/tree/{commit}?recursive=true", self.repository);
@@ -76,7 +76,7 @@ impl HubClient {
         Ok(files)
     }
 
-    /// The bytes of a file at a commit, from one on.
+    /// Requests the bytes of a file at a commit, beginning at a given byte.
     pub async fn open(
         &self,
         commit: &str,
@@ -114,7 +114,7 @@ impl HubClient {
         }
     }
 
-    /// What an answer means that is no success, and what to do.
+    /// Explains an unsuccessful response, with a remedy.
     async fn refusal(&self, answer: Answer) -> RemoteError {
         let status = answer.status;
         let header = |name: &str| {
@@ -127,7 +127,7 @@ impl HubClient {
         let (code, said) = (header("x-error-code"), header("x-error-message"));
         let text = self.words(status, &code, &said);
         let headers = answer.response.headers().clone();
-        // So that the connection can be used again; what it says is of no use.
+        // Read so that the connection can be used again. The text is not needed.
         if answer.length().is_some_and(|length| length < MAX_ERROR) {
             let _ = answer.response.into_body().all().await;
         }
@@ -167,21 +167,21 @@ impl HubClient {
     }
 }
 
-/// Of the content, as the hub's own server says it; where it redirects to a store, that has a version of its own.
+/// Returns the version of the content from the hub's own server. A store that it redirects to has another version.
 fn version(headers: &HeaderMap) -> Option<String> {
     let named = headers.get("x-linked-etag").or_else(|| headers.get(ETAG))?.to_str().ok()?;
     Some(named.trim_start_matches("W/").trim_matches('"').to_owned())
 }
 
-/// Characters that are written as they are in a part of an address.
+/// Characters that stay unchanged in a part of an address.
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Text as one part of an address.
+/// Encodes a text as one part of an address.
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, &UNRESERVED).to_string()
 }
 
-/// A path of a file as parts of an address.
+/// Encodes the path of a file as parts of an address.
 fn encoded_path(text: &str) -> String {
     const WITH_SLASHES: AsciiSet = UNRESERVED.remove(b'/');
     utf8_percent_encode(text, &WITH_SLASHES).to_string()

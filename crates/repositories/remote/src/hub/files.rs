@@ -1,4 +1,4 @@
-//! A repository of a hub as files.
+//! The files of a repository on a hub.
 
 use std::{
     collections::BTreeMap,
@@ -23,34 +23,34 @@ use crate::{
     web,
 };
 
-/// Files of one repository.
+/// Most files of one repository.
 const MOST_FILES: usize = 100_000;
 
-/// Longest configuration.
+/// Most bytes of a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
 
-/// See the module.
+/// The files of a hub's repository.
 #[derive(Debug)]
 pub struct HubFiles {
     place: String,
     address: HubAddress,
     client: HubClient,
     backend_of: BackendOf,
-    seen: Mutex<Option<Arc<Seen>>>,
-    /// Of the model that is one file.
+    seen: Mutex<Option<Arc<CommitFiles>>>,
+    /// Name of the model that is one file.
     file_model: OnceLock<String>,
 }
 
-/// What is served of a repository at one commit.
+/// The served files of a repository at one commit.
 #[derive(Debug)]
-struct Seen {
+struct CommitFiles {
     commit: String,
-    models: BTreeMap<String, Vec<Served>>,
+    models: BTreeMap<String, Vec<ServedFile>>,
 }
 
 #[derive(Clone, Debug)]
-struct Served {
-    /// With the path that it has here.
+struct ServedFile {
+    /// The file with its path here.
     file: RemoteFile,
     source: Source,
 }
@@ -58,7 +58,7 @@ struct Served {
 #[derive(Clone, Debug)]
 enum Source {
     Hub(HubFile),
-    /// Made here.
+    /// A text that is made here.
     Text(Bytes),
 }
 
@@ -68,8 +68,8 @@ impl HubFiles {
         Self { place: place.to_owned(), address, client, backend_of, seen, file_model }
     }
 
-    /// What is served now: the hub is asked which commit the revision is, and for the files only when that is a new one.
-    async fn now(&self) -> Result<Arc<Seen>, RemoteError> {
+    /// Returns the current files. It asks the hub for the revision's commit, and for the files only if the commit is new.
+    async fn now(&self) -> Result<Arc<CommitFiles>, RemoteError> {
         let revision = &self.address.revision;
         let commit = match listing::is_digest(revision) {
             true => revision.clone(),
@@ -83,19 +83,23 @@ impl HubFiles {
         let models = match layout::of(&self.address, &files, self.backend_of)? {
             Layout::Models(models) => models.into_iter().map(of_folder).collect(),
             Layout::File(mut file) => {
-                // The name stays what it was when the server started, whatever the file is called by then.
+                // The name stays the same as at the server's start, whatever the file is called later.
                 file.model.clone_from(self.file_model.get_or_init(|| file.model.clone()));
                 [(file.model.clone(), self.of_file(&commit, file).await?)].into()
             }
         };
         log::info!("'{}' is at commit {commit}", self.place);
-        let seen = Arc::new(Seen { commit, models });
+        let seen = Arc::new(CommitFiles { commit, models });
         *self.seen.lock_unpoisoned() = Some(seen.clone());
         Ok(seen)
     }
 
-    /// The file as the first version of a model, with a configuration that says which file and backend it is.
-    async fn of_file(&self, commit: &str, file: ModelFile<'_>) -> Result<Vec<Served>, RemoteError> {
+    /// Serves the file as the first version of a model, with a configuration that names the file and its backend.
+    async fn of_file(
+        &self,
+        commit: &str,
+        file: ModelFile<'_>,
+    ) -> Result<Vec<ServedFile>, RemoteError> {
         let own = match file.config {
             Some(config) => self.text(commit, config).await?,
             None => String::new(),
@@ -127,23 +131,23 @@ impl HubFiles {
     }
 }
 
-fn of_folder((name, files): (String, Vec<(String, &HubFile)>)) -> (String, Vec<Served>) {
+fn of_folder((name, files): (String, Vec<(String, &HubFile)>)) -> (String, Vec<ServedFile>) {
     let files =
         files.into_iter().map(|(path, file)| served(format!("{name}/{path}"), file)).collect();
     (name, files)
 }
 
-fn served(path: String, file: &HubFile) -> Served {
+fn served(path: String, file: &HubFile) -> ServedFile {
     let checksum = file.sha256.map(Checksum::Sha256);
     let remote = RemoteFile { path, size: file.size, version: file.version.clone(), checksum };
-    Served { file: remote, source: Source::Hub(file.clone()) }
+    ServedFile { file: remote, source: Source::Hub(file.clone()) }
 }
 
-fn made(path: String, text: String) -> Served {
+fn made(path: String, text: String) -> ServedFile {
     let sha256: [u8; 32] = Sha256::digest(&text).into();
     let (version, checksum) = (hex::encoded(&sha256), Some(Checksum::Sha256(sha256)));
     let file = RemoteFile { path, size: text.len() as u64, version, checksum };
-    Served { file, source: Source::Text(text.into()) }
+    ServedFile { file, source: Source::Text(text.into()) }
 }
 
 impl RemoteFiles for HubFiles {
@@ -155,7 +159,8 @@ impl RemoteFiles for HubFiles {
         self.file_model.get().map(String::as_str)
     }
 
-    /// Files have the same version wherever they are: two that name one repository share what is fetched.
+    /// Returns the hub and the repository. Equal files have the same version everywhere: two addresses of one repository
+    /// share fetched files.
     fn identity(&self) -> String {
         format!("{}/{}", self.client.endpoint, self.address.repository)
     }

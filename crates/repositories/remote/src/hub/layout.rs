@@ -1,5 +1,5 @@
-//! Which models the files of a hub's repository are: a model repository as Triton has it, the folder of one model, or one
-//! model file.
+//! Finds the models in a hub's repository: a model repository in Triton's layout, the folder of one model, or one model
+//! file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,36 +8,36 @@ use crate::error::{FailureKind, RemoteError};
 
 const CONFIG: &str = "config.pbtxt";
 
-/// Model files that an error names.
+/// Most model files that an error names.
 const SHOWN: usize = 5;
 
-/// What runs a model file, by its name; or why it cannot be served, in words.
+/// Returns the backend of a model file by its name, or the reason why it cannot be served.
 pub type BackendOf = fn(&str) -> Result<&'static str, String>;
 
-/// What is served.
+/// The models to serve.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Layout<'a> {
-    /// Folders of models, with their files by path from the folder of the model on.
+    /// Folders of models, with their files by path below the folder of the model.
     Models(BTreeMap<String, Vec<(String, &'a HubFile)>>),
     /// One model file.
     File(ModelFile<'a>),
 }
 
-/// A model that is one file, with what lies beside it and belongs to it.
+/// A model that is one file, with the other files that belong to it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ModelFile<'a> {
-    /// Of the model.
+    /// Name of the model.
     pub model: String,
-    /// Of the file.
+    /// Name of the file.
     pub name: String,
     pub backend: &'static str,
-    /// The file and what belongs to it, by path from its folder on.
+    /// The file and those that belong to it, by path below its folder.
     pub files: Vec<(String, &'a HubFile)>,
     pub config: Option<&'a HubFile>,
 }
 
 /// # Errors
-/// When there is no such path, or nothing at it that can be served; says what to name instead.
+/// When the path does not exist, or nothing there can be served; the text says what to name instead.
 pub fn of<'a>(
     address: &HubAddress,
     files: &'a [HubFile],
@@ -58,7 +58,7 @@ pub fn of<'a>(
     of_folder(address, folder, below, backend_of)
 }
 
-/// Files below a folder, by path from there on.
+/// Returns the files below a folder, by path below it.
 fn below<'a>(files: &'a [HubFile], folder: &str) -> Vec<(String, &'a HubFile)> {
     let inside = |file: &'a HubFile| {
         let path = match folder {
@@ -92,7 +92,7 @@ fn of_folder<'a>(
 ) -> Result<Layout<'a>, RemoteError> {
     let flat = flat_model(&files, backend_of);
     let is_model = |files: &[(String, _)]| is_model(files.iter().map(|(path, _)| path.as_str()));
-    // A configuration beside a file and no version folder is of that file.
+    // A configuration beside a file belongs to that file if there is no version folder.
     let is_one_file = flat.is_some() && is_model(&files) && !has_versions(&files);
     if !is_one_file {
         if is_model(&files) {
@@ -109,7 +109,7 @@ fn of_folder<'a>(
     }
 }
 
-/// The folders there, each with its files by path from itself on. Hidden ones are none.
+/// Returns the folders, each with its files by path below it. Hidden ones are left out.
 fn by_folder<'a>(files: &[(String, &'a HubFile)]) -> BTreeMap<String, Vec<(String, &'a HubFile)>> {
     let mut folders: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for (path, file) in files {
@@ -126,7 +126,7 @@ fn has_versions(files: &[(String, &HubFile)]) -> bool {
     files.iter().any(|(path, _)| path.split_once('/').is_some_and(|(folder, _)| is_number(folder)))
 }
 
-/// A configuration, or version folders that are no models themselves.
+/// Returns true if the paths contain a configuration, or version folders that are not models themselves.
 fn is_model<'p>(paths: impl Iterator<Item = &'p str>) -> bool {
     let (mut versions, mut models) = (BTreeSet::new(), BTreeSet::new());
     for path in paths {
@@ -156,7 +156,7 @@ fn of_model<'a>(
     Layout::Models([(name.to_owned(), files.into_iter().filter(is_visible).collect())].into())
 }
 
-/// The model file there: the only one, or the one that has the usual name. A Python file is one by that name only: most are
+/// Returns the model file: the only one, or the one with the usual name. A Python file must have the usual name: most are
 /// something else.
 fn flat_model(
     files: &[(String, &HubFile)],
@@ -185,7 +185,7 @@ fn model_file<'a>(
         stem => stem,
     };
     let belongs = |(path, _): &(String, &HubFile)| match backend {
-        // It may import and read whatever lies there.
+        // The model may import and read any file there.
         "python" => path != CONFIG && !path.starts_with('.'),
         _ => path == name || is_data_of(name, path),
     };
@@ -199,7 +199,7 @@ fn model_file<'a>(
     }
 }
 
-/// Whether a file holds weights of another: `model.onnx_data`, `model.onnx.data`, `model.data`, `model_data` ....
+/// Returns true for the weights of another file: `model.onnx_data`, `model.onnx.data`, `model.data`, `model_data` ....
 fn is_data_of(name: &str, path: &str) -> bool {
     let rest = |start: &str| path.strip_prefix(start).unwrap_or_default().to_owned();
     !path.contains('/')

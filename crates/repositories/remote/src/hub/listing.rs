@@ -1,4 +1,4 @@
-//! What a hub says that a repository holds.
+//! A hub's listing of a repository.
 
 use http::{HeaderMap, header::LINK};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{
 pub struct HubFile {
     pub path: String,
     pub size: u64,
-    /// Of its content: as git names it, or its SHA-256 where it is kept apart for its size.
+    /// Version of the content: git's digest, or the SHA-256 of a large file that is kept apart.
     pub version: String,
     pub sha256: Option<[u8; 32]>,
 }
@@ -27,12 +27,12 @@ struct Entry {
     oid: String,
     #[serde(default)]
     size: u64,
-    lfs: Option<Large>,
+    lfs: Option<LfsFile>,
 }
 
-/// A file that is kept apart (Git LFS).
+/// A large file that is kept apart (Git LFS).
 #[derive(Deserialize)]
-struct Large {
+struct LfsFile {
     oid: String,
     size: u64,
 }
@@ -42,10 +42,10 @@ struct Revision {
     sha: String,
 }
 
-/// The files of one page of a listing.
+/// Reads the files of one page of a listing.
 ///
 /// # Errors
-/// When it is no such page.
+/// When the text is not a page of a listing.
 pub fn files(page: &[u8]) -> Result<Vec<HubFile>, RemoteError> {
     let entries: Vec<Entry> =
         serde_json::from_slice(page).map_err(|_| invalid("a list of files"))?;
@@ -71,17 +71,17 @@ fn file(entry: Entry) -> Result<HubFile, RemoteError> {
     }
 }
 
-/// The commit that a revision stands for.
+/// Reads the commit of a revision.
 ///
 /// # Errors
-/// When the answer is none.
+/// When the response contains none.
 pub fn commit(answer: &[u8]) -> Result<String, RemoteError> {
     let revision: Option<Revision> = serde_json::from_slice(answer).ok();
     let commit = revision.map(|revision| revision.sha).filter(|sha| is_digest(sha));
     commit.ok_or_else(|| invalid("a commit"))
 }
 
-/// Digests as git has them: of SHA-1, or of SHA-256.
+/// Returns true for git's digests: SHA-1 or SHA-256.
 pub fn is_digest(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -91,7 +91,7 @@ fn invalid(what: &str) -> RemoteError {
     RemoteError::new(FailureKind::Invalid, text)
 }
 
-/// The address of the next page: `Link: <https://...>; rel="next"`.
+/// Returns the address of the next page, from `Link: <https://...>; rel="next"`.
 pub fn next_page(headers: &HeaderMap) -> Option<String> {
     let links = headers.get_all(LINK).iter().filter_map(|value| value.to_str().ok());
     let next =

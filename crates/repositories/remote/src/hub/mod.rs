@@ -1,7 +1,7 @@
-//! Models of a hub (Hugging Face and what speaks like it): `hf://ORG/MODEL[@REVISION][/PATH]`.
+//! Models on a hub (Hugging Face and compatible ones): `hf://ORG/MODEL[@REVISION][/PATH]`.
 //!
-//! A branch or tag is resolved to the commit that it is; a poll asks for that alone. Files are known by their content's
-//! digest, so that a commit that changes other files makes nothing be fetched again.
+//! A branch or tag is resolved to its commit, and a poll requests only that. Files are identified by their content's digest,
+//! so a commit that changes other files does not fetch these again.
 
 mod address;
 mod client;
@@ -20,12 +20,12 @@ pub use self::layout::BackendOf;
 use self::{address::HubAddress, client::HubClient, files::HubFiles};
 use crate::{cache::Cache, error::RemoteError, remote_root::RemoteRoot};
 
-/// Whether a repository is one of a hub.
+/// Returns true if a repository is on a hub.
 pub fn is_address(given: &str) -> bool {
     given.starts_with(address::SCHEME)
 }
 
-/// The repository at an address of a hub. Nothing is asked yet. `backend_of` tells what runs a model file.
+/// Opens the repository at an address of a hub. Requests nothing yet. `backend_of` returns the backend of a model file.
 ///
 /// # Errors
 /// When the address, the hub that the environment names or its token cannot be used.
@@ -42,7 +42,7 @@ pub fn open(
     Ok(Arc::new(RemoteRoot::new(files, network, cache)))
 }
 
-/// Reads what a hub may answer as the kinds of answers that there are: for fuzzing.
+/// Reads bytes as each kind of response of a hub: for fuzzing.
 #[doc(hidden)]
 pub fn read_answer(answer: &[u8], address: &str) {
     let _ = listing::commit(answer);

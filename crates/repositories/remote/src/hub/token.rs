@@ -1,4 +1,4 @@
-//! Who asks the hub: the token that its other clients use as well.
+//! The token for requests to the hub, which its other clients use as well.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ use http::HeaderValue;
 
 use crate::error::{FailureKind, RemoteError};
 
-/// The variables with a token, the first that is set counts.
+/// The variables with a token. The first that is set counts.
 const VARIABLES: [&str; 2] = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 
-/// Longest file with a token that is read.
+/// Most bytes of a file with a token.
 const MAX_BYTES: u64 = 4096;
 
-/// The header that shows the token, where there is one.
+/// Returns the header with the token, if there is one.
 ///
 /// # Errors
-/// For a token that can be none, without it.
+/// When the token is invalid. The text does not contain it.
 pub fn authorization(environment: &Environment) -> Result<Option<HeaderValue>, RemoteError> {
     let named =
         VARIABLES.iter().find_map(|name| Some((environment.text(name)?, (*name).to_owned())));
@@ -31,7 +31,7 @@ pub fn authorization(environment: &Environment) -> Result<Option<HeaderValue>, R
     Ok(Some(header))
 }
 
-/// The token that the hub's command line has stored, and where.
+/// Returns the token that the hub's command line has stored, and its file.
 fn stored(environment: &Environment) -> Option<(String, String)> {
     let path = token_file(environment)?;
     let token = galatea_regular_files::read_text(&path, MAX_BYTES).ok()?;

@@ -11,7 +11,7 @@ use crate::{
     error::{FailureKind, RemoteError},
 };
 
-/// As Triton: which kind of credentials, told by `auth_type`; without it the account's key, and without that none.
+/// Opens a store. As in Triton, `auth_type` selects the kind of credentials; without it the account's key is used, or none.
 pub fn open(
     address: &Address,
     credential: &Credential,
@@ -54,7 +54,7 @@ pub fn open(
     Ok(plain(builder.build().map_err(|error| not_opened(&error))?))
 }
 
-/// Where the machine's identity is asked for, where that is not where it usually is.
+/// Sets the address of the service for the machine's identity, if it is not the usual one.
 fn of_machine(builder: MicrosoftAzureBuilder, environment: &Environment) -> MicrosoftAzureBuilder {
     environment
         .text("IDENTITY_ENDPOINT")
@@ -62,7 +62,7 @@ fn of_machine(builder: MicrosoftAzureBuilder, environment: &Environment) -> Micr
         .fold(builder, MicrosoftAzureBuilder::with_msi_endpoint)
 }
 
-/// The variables of Azure's default chain: a workload's identity, a client's secret; else the machine's identity.
+/// Uses the variables of Azure's default chain: a workload's identity, a client's secret; else the machine's identity.
 fn of_environment(
     builder: MicrosoftAzureBuilder,
     environment: &Environment,

@@ -1,11 +1,11 @@
-//! Which digest of a file the response says that it comes with.
+//! Finds the digest of a file in the headers of a response.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::HeaderMap;
 
 use crate::{address::Service, hex, remote_files::Checksum};
 
-/// `is_whole`: the response has all of the file.
+/// Returns the digest. `is_whole`: the response contains the whole file.
 pub fn of(service: Service, headers: &HeaderMap, is_whole: bool) -> Option<Checksum> {
     let text = |name| headers.get(name)?.to_str().ok();
     match service {
@@ -13,7 +13,7 @@ pub fn of(service: Service, headers: &HeaderMap, is_whole: bool) -> Option<Check
             let encryption = text("x-amz-server-side-encryption").unwrap_or("AES256");
             let has_own_key =
                 headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
-            // Of files under other keys, and of those that came in parts, it is something else.
+            // For files encrypted with other keys, and those uploaded in parts, the ETag is not the MD5.
             (encryption == "AES256" && !has_own_key)
                 .then(|| hex::decoded(text("etag")?.trim_matches('"')).map(Checksum::Md5))
                 .flatten()

@@ -1,4 +1,4 @@
-//! Our HTTP client as the one of the stores' library.
+//! Adapts the server's HTTP client to the stores' library.
 
 use async_trait::async_trait;
 use galatea_web_client::{HttpBody, HttpClient, HttpFailure, Problem, is_plain};
@@ -14,10 +14,10 @@ use object_store::{
 
 use super::listing;
 
-/// Longest answer that is no file: a page of a listing, a token, what is wrong.
+/// Most bytes of a response without a file: a page of a listing, a token, an error.
 const MOST_OTHER: u64 = 64 << 20;
 
-/// See the module.
+/// The HTTP client for the stores' library.
 #[derive(Clone, Debug)]
 pub struct Connector(HttpClient);
 
@@ -31,18 +31,18 @@ impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<StoreClient> {
         let allows_plain = options.get_config_value(&ClientConfigKey::AllowHttp);
         let allows_plain = allows_plain.is_some_and(|value| value == "true");
-        Ok(StoreClient::new(Asking { client: self.0.clone(), allows_plain }))
+        Ok(StoreClient::new(PendingAddress { client: self.0.clone(), allows_plain }))
     }
 }
 
 #[derive(Debug)]
-struct Asking {
+struct PendingAddress {
     client: HttpClient,
     allows_plain: bool,
 }
 
 #[async_trait]
-impl HttpService for Asking {
+impl HttpService for PendingAddress {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         if is_plain(request.uri()) && !self.allows_plain {
             let host = request.uri().host().unwrap_or_default();
@@ -57,7 +57,7 @@ impl HttpService for Asking {
         let body = body.as_bytes().cloned().unwrap_or_default();
         let request = Request::from_parts(parts, body);
         let mut response = self.client.send(request, most).await.map_err(failed)?;
-        // The library gives no others of a file's response.
+        // The library returns no other headers of a file's response.
         let headers = response.headers().clone();
         response.extensions_mut().insert(headers);
         if wants_listing && response.status().is_success() {
@@ -67,14 +67,14 @@ impl HttpService for Asking {
     }
 }
 
-/// A listing, which whoever asked reads as a whole anyway.
+/// Checks a listing, which the caller reads as a whole anyway.
 async fn checked_listing(
     asked: &Uri,
     response: Response<HttpBody>,
 ) -> Result<HttpResponse, HttpError> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.map_err(failed)?.to_bytes();
-    // Another answer may come later: a page of maintenance goes away.
+    // The failure may be temporary, such as a page about maintenance.
     listing::check(asked, &parts.headers, &body)
         .map_err(|problem| HttpError::new(HttpErrorKind::Interrupted, problem))?;
     Ok(Response::from_parts(parts, body.into()))

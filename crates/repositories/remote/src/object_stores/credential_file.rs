@@ -1,5 +1,5 @@
-//! Which credentials an address is asked with: those of the file that `TRITON_CLOUD_CREDENTIAL_PATH` names, else those of
-//! the environment.
+//! Chooses the credentials for an address: those in the file that `TRITON_CLOUD_CREDENTIAL_PATH` names, else those of the
+//! environment.
 
 use std::{collections::HashMap, fmt, path::Path};
 
@@ -10,20 +10,20 @@ use crate::error::{FailureKind, RemoteError};
 
 const VARIABLE: &str = "TRITON_CLOUD_CREDENTIAL_PATH";
 
-/// Longest file of credentials.
+/// Most bytes of a file of credentials.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Members of an entry of the file, and whether there is a file.
+/// Members of an entry of the file. `None`: there is no file.
 #[derive(Clone, Default)]
 pub struct Credential {
     members: Option<HashMap<String, String>>,
 }
 
-/// The whole file: of each service the entries, each for the addresses that begin as its name.
+/// The whole file: the entries of each service, each for the addresses that begin with its name.
 type Entries = HashMap<String, HashMap<String, Value>>;
 
 impl Credential {
-    /// For an address as the user wrote it.
+    /// Finds the entry for an address as the user wrote it.
     pub fn find(
         environment: &Environment,
         service: &str,
@@ -37,7 +37,7 @@ impl Credential {
 
     fn of_text(text: &str, path: &Path, service: &str, address: &str) -> Result<Self, RemoteError> {
         let entries: Entries = serde_json::from_str(text).map_err(|error| {
-            // Without what it found, which may be a secret.
+            // The text omits the value, which may be a secret.
             let place = format!("line {}, column {}", error.line(), error.column());
             invalid(
                 path,
@@ -72,7 +72,7 @@ impl Credential {
         Ok(Self { members: Some(members) })
     }
 
-    /// One that is there and not empty. `variable` is the one that it takes the place of, read where there is no file.
+    /// Returns a member that is not empty. `variable` is read instead if there is no file.
     pub fn get(&self, member: &str, environment: &Environment, variable: &str) -> Option<String> {
         match &self.members {
             Some(members) => members.get(member).filter(|value| !value.is_empty()).cloned(),
@@ -92,7 +92,7 @@ fn invalid(path: &Path, problem: &str) -> RemoteError {
     RemoteError::new(FailureKind::Denied, text)
 }
 
-/// Without what is secret.
+/// Omits secret values.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credential")

@@ -1,4 +1,4 @@
-//! What the answers of stores mean, in words that hold no secret: of what a server sent, its code and its sentence.
+//! Turns responses of stores into messages without secrets: of a server's text, only its code and its sentence.
 
 use std::error::Error as StdError;
 
@@ -12,10 +12,10 @@ use crate::{
     web::printable,
 };
 
-/// Longest sentence of a server that is passed on.
+/// Most characters of a server's sentence that are passed on.
 const MOST_CHARS: usize = 300;
 
-/// What a store answered instead.
+/// Makes a failure from a store's error.
 pub fn of(error: &Error) -> RemoteError {
     RemoteError::new(kind_of(error), describe(error))
 }
@@ -59,7 +59,7 @@ fn levels<'a>(
     std::iter::successors(Some(error), |level: &&'a (dyn StdError + 'static)| (*level).source())
 }
 
-/// An error in one line.
+/// Describes an error in one line.
 pub fn describe(error: &Error) -> String {
     if let Some(name) = levels(error).find(|level| level.is::<object_store::path::Error>()) {
         return format!("{}: rename or remove it", printable(&name.to_string(), MOST_CHARS));
@@ -72,7 +72,7 @@ pub fn describe(error: &Error) -> String {
         {
             "the bucket is in another region: set AWS_REGION".to_owned()
         }
-        // The outer levels say which request it was, with its whole address.
+        // The outer levels name the request, with its whole address.
         None => levels(error).last().map(ToString::to_string).unwrap_or_default(),
     };
     printable(&text, MOST_CHARS)
@@ -87,7 +87,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Of the text that the stores' library makes of it: its types are not public.
+    /// Parses the text that the stores' library makes of a response: its types are not public.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.split_once("status code: ")?;
         let (status, body) = rest.split_once(": ").unwrap_or((rest, ""));
@@ -110,14 +110,14 @@ impl Answer {
     }
 }
 
-/// The text in the first element of a name.
+/// Returns the text in the first element of a name.
 fn element(body: &str, name: &str) -> Option<String> {
     let (_, rest) = body.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What JSON says is wrong: `{"error": {"code": ..., "message": ...}}`, also with the members on the outside.
+/// Reads a member of a JSON error: `{"error": {"code": ..., "message": ...}}`, or the same members on the top level.
 fn member(body: &str, name: &str) -> Option<String> {
     let body: serde_json::Value = serde_json::from_str(body).ok()?;
     let error = body.get("error").filter(|error| error.is_object()).unwrap_or(&body);

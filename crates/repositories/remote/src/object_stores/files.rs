@@ -1,4 +1,4 @@
-//! A bucket, or what is below a path in one, as [`RemoteFiles`].
+//! A bucket, or a path in one, as [`RemoteFiles`].
 
 use std::{borrow::Cow, fmt};
 
@@ -17,10 +17,10 @@ use crate::{
     remote_files::{OpenFile, RemoteFile, RemoteFiles},
 };
 
-/// Pages of a listing: a server that goes on for ever is left.
+/// Most pages of a listing. A server may send them without end.
 const MOST_PAGES: usize = 1000;
 
-/// See the module.
+/// The files of an object store.
 pub struct ObjectStoreFiles {
     place: String,
     address: Address,
@@ -32,7 +32,7 @@ impl ObjectStoreFiles {
         Self { place: given.to_owned(), address: address.clone(), store }
     }
 
-    /// How names of objects in a folder begin; the folder itself is below the path of the address.
+    /// Returns the beginning of the names of objects in a folder, which is below the path of the address.
     fn prefix(&self, folder: &str) -> String {
         let parts = [&*self.address.path, folder];
         parts.iter().filter(|part| !part.is_empty()).map(|part| format!("{part}/")).collect()
@@ -47,7 +47,7 @@ impl ObjectStoreFiles {
         self.store.client().await.list_paginated(prefix, options).await
     }
 
-    /// All pages; `take` gets each and says how many it has had in all, of which `most` is the most.
+    /// Reads all pages. `take` gets each and returns the number of items so far, of which `most` is the limit.
     async fn pages(
         &self,
         prefix: &str,
@@ -78,7 +78,7 @@ impl ObjectStoreFiles {
     async fn has_any(&self, prefix: &str) -> Result<bool, RemoteError> {
         let options = PaginatedListOptions { max_keys: Some(1), ..Default::default() };
         let page = match self.page(prefix, options).await {
-            // A name that cannot be one here is there. Whoever lists what holds it is told.
+            // The folder contains a name that cannot be used here. The listing of its content reports it.
             Err(object_store::Error::InvalidPath { .. }) => return Ok(true),
             page => page.map_err(|error| failure::of(&error))?,
         };
@@ -107,7 +107,7 @@ impl ObjectStoreFiles {
             .map_err(|error| RemoteError::new(FailureKind::Invalid, format!("{full:?}: {error}")))
     }
 
-    /// Triton's sentence for a bucket that cannot be asked.
+    /// Returns Triton's text for a bucket that cannot be accessed.
     fn no_client(&self, error: RemoteError) -> RemoteError {
         let service = match self.address.service {
             Service::S3 => "S3 filesystem",
@@ -121,7 +121,7 @@ impl ObjectStoreFiles {
     }
 }
 
-/// Before a version that is an ETag.
+/// Beginning of a version that is an ETag.
 const ETAG: &str = "etag:";
 
 impl RemoteFiles for ObjectStoreFiles {
@@ -195,7 +195,7 @@ impl RemoteFiles for ObjectStoreFiles {
     }
 }
 
-/// Listings have it without the quotes that headers have.
+/// Removes quotes: headers have them, listings do not.
 fn bare(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"')
 }

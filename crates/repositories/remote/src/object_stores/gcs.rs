@@ -17,10 +17,10 @@ use crate::{
     error::{FailureKind, RemoteError},
 };
 
-/// Longest file of credentials.
+/// Most bytes of a file of credentials.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Variables with the address of an emulator, which wants no credentials.
+/// Variables with the address of an emulator, which needs no credentials.
 const EMULATORS: [&str; 2] = ["CLOUD_STORAGE_EMULATOR_ENDPOINT", "STORAGE_EMULATOR_HOST"];
 
 pub fn open(
@@ -45,7 +45,7 @@ pub fn open(
         };
         return Ok(plain(build(builder, Some(&file))?));
     }
-    // It also finds what `gcloud auth application-default login` has left.
+    // This also finds the credentials of `gcloud auth application-default login`.
     let signed = build(builder.clone(), None)?;
     let unsigned = build(builder.with_skip_signature(true), None)?;
     let probe = store::probe(signed.credentials().clone());
@@ -62,11 +62,11 @@ fn build(
     })
 }
 
-/// Whether credentials are a user's; else they are of a service account.
+/// Returns true if credentials are a user's, false if they are of a service account.
 fn is_of_user(file: &str) -> Result<bool, RemoteError> {
     let text = galatea_regular_files::read_text(Path::new(file), MOST_BYTES)
         .map_err(|error| unusable(file, &error.to_string()))?;
-    // Without what it found, which may be a secret.
+    // The text omits the content, which may be a secret.
     let content: Value =
         serde_json::from_str(&text).map_err(|_| unusable(file, "it is not JSON"))?;
     match content.get("type").and_then(Value::as_str) {

@@ -1,5 +1,5 @@
-//! Whether what a store answered to the question for a listing is one: the library that reads it takes any other document,
-//! such as the page of a login or of a server that is being maintained, for a listing without objects.
+//! Checks that a store's response to a request for a listing is one. The library reads any other document, such as a login
+//! page or a page about maintenance, as a listing without objects.
 
 use http::{HeaderMap, Uri, header::CONTENT_TYPE};
 use object_store::client::HttpRequest;
@@ -12,23 +12,23 @@ use crate::{
 /// The outermost elements of listings: of S3 and Google, of Azure.
 const ELEMENTS: [&str; 2] = ["ListBucketResult", "EnumerationResults"];
 
-/// How much of another document is shown.
+/// Most characters of another document that are shown.
 const MOST_CHARS: usize = 60;
 
-/// Whether a request asks for a listing. Those for other things have no such query.
+/// Returns true if a request asks for a listing. Other requests have no such query.
 pub fn is_wanted(request: &HttpRequest) -> bool {
     let query = request.uri().query().unwrap_or_default();
     query.split('&').any(|part| part.starts_with("list-type=") || part == "comp=list")
 }
 
 /// # Errors
-/// When the body of a successful answer is no listing.
+/// When the body of a successful response is not a listing.
 pub fn check(asked: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<(), RemoteError> {
     let start = String::from_utf8_lossy(body.get(..4096).unwrap_or(body));
     if root_element(&start).is_some_and(|name| ELEMENTS.contains(&name)) {
         return Ok(());
     }
-    // Without the query, which may hold a signature.
+    // Omits the query, which may contain a signature.
     let host = asked.authority().map(ToString::to_string).unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     let address = format!("{}://{host}{}", asked.scheme_str().unwrap_or("http"), asked.path());
@@ -40,7 +40,7 @@ pub fn check(asked: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<(), Remote
     Err(RemoteError::new(FailureKind::Unavailable, text))
 }
 
-/// The name of the first element, behind declarations and comments.
+/// Returns the name of the first element, after declarations and comments.
 fn root_element(text: &str) -> Option<&str> {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     for (open, close) in [("<?", "?>"), ("<!--", "-->")].iter().cycle().take(16) {

@@ -1,4 +1,4 @@
-//! Object stores: Amazon S3, Google Cloud Storage, Azure Blob Storage, and what speaks their protocols.
+//! Object stores: Amazon S3, Google Cloud Storage, Azure Blob Storage, and compatible ones.
 
 mod azure;
 mod checksum;
@@ -25,11 +25,11 @@ use crate::{
     error::{FailureKind, RemoteError},
 };
 
-/// The files at an address, with the credentials that the environment has for it. `given` is the address as the user wrote
-/// it, which credentials are chosen by.
+/// Opens the files at an address, with its credentials from the environment. `given` is the address as the user wrote it,
+/// which selects the credentials.
 ///
 /// # Errors
-/// When credentials are named that cannot be read, or that this does not support.
+/// When credentials cannot be read, or are of an unsupported kind.
 pub fn open(
     given: &str,
     address: &Address,
@@ -46,17 +46,17 @@ pub fn open(
     Ok(ObjectStoreFiles::new(given, address, store))
 }
 
-/// The crate below asks once: what repeats questions is above it, for stores of all kinds.
+/// Disables repetitions in the library: this crate repeats requests itself, for stores of all kinds.
 fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, ..RetryConfig::default() }
 }
 
-/// Settings that the store's library refuses.
+/// Returns the error of settings that the store's library refuses.
 fn not_opened(error: &object_store::Error) -> RemoteError {
     RemoteError::new(FailureKind::Invalid, failure::describe(error))
 }
 
-/// A store that is asked as it was built.
+/// Makes a store that is used as it was built.
 fn plain(store: impl store::Client) -> Store {
     Store::new(Arc::new(store), None)
 }

@@ -1,4 +1,4 @@
-//! The profiles of AWS: `~/.aws/credentials` and `~/.aws/config`.
+//! Reads the profiles of AWS: `~/.aws/credentials` and `~/.aws/config`.
 
 use std::{collections::HashMap, io, path::PathBuf};
 
@@ -6,10 +6,10 @@ use galatea_types::Environment;
 
 use crate::error::{FailureKind, RemoteError};
 
-/// Longest file of profiles.
+/// Most bytes of a file of profiles.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Ways to credentials that want another program, a browser or another account first.
+/// Settings for credentials that need another program, a browser or another account.
 const UNSUPPORTED: [&str; 6] = [
     "credential_process",
     "sso_session",
@@ -19,14 +19,14 @@ const UNSUPPORTED: [&str; 6] = [
     "login_session",
 ];
 
-/// The settings of one profile; those of the credentials file count before those of the other.
+/// The settings of one profile. Those of the credentials file override those of the config file.
 pub struct Profile {
     name: String,
     settings: HashMap<String, String>,
 }
 
 impl Profile {
-    /// `name`: as it was asked for. Without one, the default profile where there is one.
+    /// Finds a profile. `name`: the requested one. Without a name it is the default profile, if there is one.
     pub fn find(
         environment: &Environment,
         name: Option<&str>,
@@ -63,7 +63,7 @@ impl Profile {
         self.settings.get(setting).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// For one without keys: whether they would have to be got in a way that is not supported.
+    /// Checks, for a profile without keys, that it does not need an unsupported way to get them.
     pub fn check_supported(&self) -> Result<(), RemoteError> {
         let Some(way) = UNSUPPORTED.iter().find(|way| self.get(way).is_some()) else {
             return Ok(());
@@ -77,7 +77,7 @@ impl Profile {
     }
 }
 
-/// In the order in which they count, and whether sections are named as in the config file.
+/// Lists the files by precedence. The flag is true if sections are named as in the config file.
 fn files(environment: &Environment) -> Vec<(PathBuf, bool)> {
     let home = environment.path("HOME").map(|home| home.join(".aws"));
     let file =
@@ -87,7 +87,7 @@ fn files(environment: &Environment) -> Vec<(PathBuf, bool)> {
     credentials.into_iter().chain(config).collect()
 }
 
-/// Whether the section is there.
+/// Reads a section. Returns true if it exists.
 fn add_section(
     text: &str,
     wanted: &str,
@@ -96,7 +96,7 @@ fn add_section(
 ) -> bool {
     let (mut is_in, mut is_there) = (false, false);
     for line in text.lines() {
-        // Lines that are set in belong to the setting above.
+        // Indented lines belong to the setting above.
         if line.starts_with([' ', '\t', '#', ';']) {
             continue;
         }

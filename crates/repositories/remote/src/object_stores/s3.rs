@@ -1,4 +1,4 @@
-//! Amazon S3: credentials as its own tools find them.
+//! Amazon S3, with credentials as its own tools find them.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{address::Address, error::RemoteError};
 
-/// What says that the machine is to be asked for no credentials.
+/// Variable that forbids asking the machine for credentials.
 const NO_METADATA: &str = "AWS_EC2_METADATA_DISABLED";
 
-/// What says that the machine has a service that gives credentials, beside that of every EC2 machine.
+/// Settings that name a service for credentials, besides that of every EC2 machine.
 const SERVICES: [AmazonS3ConfigKey; 3] = [
     AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
     AmazonS3ConfigKey::ContainerCredentialsFullUri,
@@ -49,23 +49,23 @@ pub fn open(
     Ok(Store::new(Arc::new(signed), Some((Arc::new(unsigned), probe))))
 }
 
-/// `path` or `virtual`.
+/// Variable with `path` or `virtual`.
 const ADDRESSING_STYLE: &str = "AWS_S3_ADDRESSING_STYLE";
 
 fn is_true(value: Option<String>) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// Of the credential file, the environment and the profile, in this order.
+/// Settings from the credential file, the environment and the profile, in this order.
 struct Settings {
-    keys: Option<Keys>,
+    keys: Option<AccessKeys>,
     region: Option<String>,
     endpoint: Option<String>,
-    /// Of a profile with a role and no keys: the file with the token that the role is given for.
+    /// For a profile with a role and no keys: the file with the token that proves the role.
     web_identity: Option<(String, String)>,
 }
 
-struct Keys {
+struct AccessKeys {
     id: String,
     secret: String,
     token: Option<String>,
@@ -79,12 +79,12 @@ impl Settings {
             get("secret_key", "AWS_SECRET_ACCESS_KEY"),
         ) {
             (Some(id), Some(secret)) => {
-                Some(Keys { id, secret, token: get("session_token", "AWS_SESSION_TOKEN") })
+                Some(AccessKeys { id, secret, token: get("session_token", "AWS_SESSION_TOKEN") })
             }
             _ => None,
         };
         let named = get("profile", "AWS_PROFILE");
-        // Keys that were given make a profile's unnecessary, and whether it is there unimportant.
+        // Given keys make a profile's keys unnecessary, so it may be missing.
         let profile = match &given {
             Some(_) => Profile::find(environment, named.as_deref()).unwrap_or_default(),
             None => Profile::find(environment, named.as_deref())?,
@@ -94,7 +94,7 @@ impl Settings {
         let keys = given.or_else(|| {
             let (id, secret) =
                 (of_profile("aws_access_key_id")?, of_profile("aws_secret_access_key")?);
-            Some(Keys { id, secret, token: of_profile("aws_session_token") })
+            Some(AccessKeys { id, secret, token: of_profile("aws_session_token") })
         });
         let web_identity = of_profile("web_identity_token_file").zip(of_profile("role_arn"));
         if let (None, None, Some(profile)) = (&keys, &web_identity, &profile) {
@@ -137,7 +137,7 @@ impl Settings {
             builder = keys.token.iter().fold(builder, AmazonS3Builder::with_token);
         }
         if let Some(endpoint) = &address.endpoint {
-            // Both: that for S3 alone would count before the other.
+            // Both are set, since the one for S3 alone would override the other.
             builder = builder
                 .with_endpoint(endpoint)
                 .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint);
@@ -148,7 +148,7 @@ impl Settings {
             .is_some_and(|endpoint| endpoint.starts_with("http://"));
         if has_virtual_hosts(environment) {
             builder = builder.with_virtual_hosted_style_request(true);
-            // The library takes an endpoint of its own to be that of the bucket then.
+            // With virtual hosts the library takes its endpoint to be that of the bucket.
             if let Some(endpoint) = &address.endpoint {
                 let endpoint = of_bucket(endpoint, &address.bucket);
                 builder = builder
@@ -164,12 +164,12 @@ impl Settings {
     }
 }
 
-/// Whether the bucket is a part of the name of the host, as the variable that other programs have for it says.
+/// Returns true if the host name contains the bucket. Other programs read the same variable.
 fn has_virtual_hosts(environment: &Environment) -> bool {
     environment.text(ADDRESSING_STYLE).is_some_and(|style| style.eq_ignore_ascii_case("virtual"))
 }
 
-/// The endpoint whose host begins with the bucket.
+/// Returns the endpoint whose host begins with the bucket.
 fn of_bucket(endpoint: &str, bucket: &str) -> String {
     match endpoint.split_once("://") {
         Some((scheme, host)) => format!("{scheme}://{bucket}.{host}"),
@@ -177,8 +177,8 @@ fn of_bucket(endpoint: &str, bucket: &str) -> String {
     }
 }
 
-/// Variables that mean the same to the store's library, which knows them by these names in lower case: where to ask, and
-/// where the machine's credentials come from. Those of the credentials themselves are read here.
+/// Variables that the store's library reads by these names in lower case: endpoints, and the sources of the machine's
+/// credentials. Variables with the credentials themselves are read here.
 const PASSED_ON: &str = "\
     AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE AWS_CONTAINER_CREDENTIALS_FULL_URI AWS_CONTAINER_CREDENTIALS_RELATIVE_URI \
     AWS_ENDPOINT_URL AWS_ENDPOINT_URL_S3 AWS_ENDPOINT_URL_STS AWS_IMDSV1_FALLBACK AWS_METADATA_ENDPOINT AWS_REQUEST_PAYER \

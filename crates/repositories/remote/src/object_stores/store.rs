@@ -1,4 +1,4 @@
-//! One bucket, and in which way requests to it are signed.
+//! One bucket, with the credentials for its requests.
 
 use std::{
     pin::Pin,
@@ -10,40 +10,43 @@ use galatea_types::LockExt;
 use object_store::{CredentialProvider, ObjectStore, list::PaginatedListStore};
 use tokio::time::Instant;
 
-/// What is asked of a bucket.
+/// The operations on a bucket.
 pub trait Client: ObjectStore + PaginatedListStore {}
 
 impl<T: ObjectStore + PaginatedListStore> Client for T {}
 
-/// How long it is remembered that this machine has no credentials.
+/// Time for which the server remembers that this machine has no credentials.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
 type Probe = Box<
     dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), object_store::Error>> + Send>> + Send + Sync,
 >;
 
-/// A bucket. Where no credentials were given, those of the machine are asked for, and where it has none the bucket is asked
-/// without any, as public buckets are: so the clients of the clouds do.
+/// A bucket. Without given credentials those of the machine are used. If it has none, requests are anonymous, as for public
+/// buckets. The clouds' own clients do the same.
 pub struct Store {
     signed: Arc<dyn Client>,
-    unsigned: Option<Unsigned>,
+    unsigned: Option<AnonymousStore>,
 }
 
-struct Unsigned {
+struct AnonymousStore {
     client: Arc<dyn Client>,
     probe: Probe,
-    /// When it was last found to have none.
+    /// Time when the machine was last found to have none.
     since: Mutex<Option<Instant>>,
 }
 
 impl Store {
     pub fn new(signed: Arc<dyn Client>, unsigned: Option<(Arc<dyn Client>, Probe)>) -> Self {
-        let unsigned =
-            unsigned.map(|(client, probe)| Unsigned { client, probe, since: Mutex::default() });
+        let unsigned = unsigned.map(|(client, probe)| AnonymousStore {
+            client,
+            probe,
+            since: Mutex::default(),
+        });
         Self { signed, unsigned }
     }
 
-    /// The client for the next request.
+    /// Returns the client for the next request.
     pub async fn client(&self) -> &dyn Client {
         match &self.unsigned {
             Some(unsigned) if !unsigned.has_credentials().await => &*unsigned.client,
@@ -52,7 +55,7 @@ impl Store {
     }
 }
 
-impl Unsigned {
+impl AnonymousStore {
     async fn has_credentials(&self) -> bool {
         let is_fresh = |since: Instant| since.elapsed() < REMEMBERED;
         if self.since.lock_unpoisoned().is_some_and(is_fresh) {
@@ -72,7 +75,7 @@ impl Unsigned {
     }
 }
 
-/// Whether a provider, which keeps what it was given, has credentials.
+/// Makes a probe for a provider's credentials. The provider caches what it got.
 pub fn probe<T: Send + Sync + 'static>(
     provider: Arc<dyn CredentialProvider<Credential = T>>,
 ) -> Probe {

@@ -1,4 +1,4 @@
-//! A model repository in the network, made of any [`RemoteFiles`].
+//! A remote model repository, made of any [`RemoteFiles`].
 
 use std::{
     any::Any,
@@ -18,52 +18,52 @@ use crate::{
     fetch::{self, Progress},
     listings::Listings,
     names::{self, Files},
-    reach::Reach,
+    reach::LastContact,
     remote_files::{RemoteFile, RemoteFiles},
     retry,
 };
 
-/// Models of one repository.
+/// Most models of one repository.
 const MOST_MODELS: usize = 100_000;
 
-/// Files of one model.
+/// Most files of one model.
 const MOST_FILES: usize = 100_000;
 
-/// Longest text that is read of a repository, as of a local one.
+/// Most bytes of a text in a repository, as in a local one.
 const MOST_TEXT: u64 = 16 << 20;
 
-/// For one listing, with all its pages and repetitions.
+/// Time limit for one listing, with all its pages and repetitions.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How often a model that changes while it is fetched is begun anew.
+/// Most attempts to fetch a model that changes meanwhile.
 const TURNS: usize = 3;
 
-/// See the module. What it fetches is in the cache folder.
+/// A remote repository. It fetches models into the cache folder.
 pub struct RemoteRoot<F> {
     remote: Arc<F>,
     network: Arc<WebClient>,
     cache: Arc<Cache>,
-    reach: Reach,
-    /// The models that it held when it last said so.
+    reach: LastContact,
+    /// The models of the last successful listing.
     known: Mutex<Vec<String>>,
     listings: Arc<Listings>,
 }
 
 impl<F: RemoteFiles> RemoteRoot<F> {
-    /// Asks nothing yet.
+    /// Makes the repository. Requests nothing yet.
     pub fn new(remote: F, network: Arc<WebClient>, cache: Arc<Cache>) -> Self {
         let remote = Arc::new(remote);
         Self {
             remote,
             network,
             cache,
-            reach: Reach::default(),
+            reach: LastContact::default(),
             known: Mutex::default(),
             listings: Arc::default(),
         }
     }
 
-    /// Asks the place, again while it does not answer.
+    /// Asks the place, and repeats that while it does not answer.
     fn ask<T, W>(
         &self,
         question: impl Fn(Arc<F>) -> W + Send + Sync + 'static,
@@ -83,13 +83,13 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         })
     }
 
-    /// Notes whether the place answered.
+    /// Records if the place answered.
     fn noted<T>(&self, answer: Result<T, RemoteError>) -> Result<T, RemoteError> {
         self.reach.note(self.remote.place(), &answer);
         answer
     }
 
-    /// Asks for a listing by `ask`: while somebody looks, a place that did not answer is not asked again.
+    /// Requests a listing by `ask`. While listings are in use, a place that did not answer is not asked again.
     fn listed<T>(&self, ask: impl FnOnce() -> Result<T, RemoteError>) -> Result<T, RemoteError> {
         if let Some(failure) = self.listings.failure() {
             return Err(failure);
@@ -98,7 +98,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         self.noted(ask()).inspect_err(|failure| self.listings.keep_failure(round, failure))
     }
 
-    /// The files of a model by their path in its folder.
+    /// Returns the files of a model by their path in its folder.
     fn files(&self, model: &str) -> Result<Arc<Files>, RemoteError> {
         let files = self.list(model)?;
         if files.is_empty() {
@@ -108,7 +108,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         Ok(files)
     }
 
-    /// The same, empty where there is no such model.
+    /// Returns the files of a model, or none if it does not exist.
     fn list(&self, model: &str) -> Result<Arc<Files>, RemoteError> {
         if let Some(files) = self.listings.model(model) {
             return Ok(files);
@@ -125,14 +125,14 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         Ok(files)
     }
 
-    /// Whether there is such a model. Where listings are kept, its own is asked for, which is wanted next.
+    /// Returns true if the model exists. While listings are kept, it requests the model's own listing, which is needed next.
     fn has(&self, model: &str) -> Result<bool, RemoteError> {
         if let Some(holds) = self.listings.holds(model) {
             return Ok(holds);
         }
         if self.listings.is_kept() {
             return match self.list(model) {
-                // What is wrong with it is told by whoever loads it.
+                // The load of the model reports the fault.
                 Err(error) if error.kind() == FailureKind::Invalid => Ok(true),
                 listed => listed.map(|files| !files.is_empty()),
             };
@@ -159,7 +159,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
         loop {
             let files = self.files(model)?;
             match self.fetch_files(model, files) {
-                // Somebody uploads it now.
+                // Somebody is uploading it.
                 Err(error) if error.kind() == FailureKind::Changed && turn < TURNS => {
                     log::info!("model '{model}' changed while it was fetched: {error}");
                     self.listings.forget();
@@ -182,7 +182,7 @@ impl<F: RemoteFiles> RemoteRoot<F> {
             self.network.wait(async move {
                 tokio::select! {
                     done = fetched => done.map(|()| progress.finish()),
-                    // With lines in the log meanwhile.
+                    // Writes lines to the log meanwhile.
                     () = progress.report() => Ok(()),
                 }
             })
@@ -253,9 +253,9 @@ async fn read<F: RemoteFiles>(remote: Arc<F>, file: RemoteFile) -> Result<Vec<u8
 }
 
 impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
-    /// Its listing too: what cannot be listed at the start would look like a repository without models.
+    /// Lists the place too: one that cannot be listed at the start would look like a repository without models.
     fn check(&self) -> Result<()> {
-        // Whoever checks tells of a failure.
+        // The caller reports a failure.
         self.ask(|remote| async move { remote.check().await })?;
         Ok(self.names().map(drop)?)
     }
@@ -280,7 +280,7 @@ impl<F: RemoteFiles> RepositoryRoot for RemoteRoot<F> {
         Ok(self.names()?)
     }
 
-    /// While the place does not answer, what it held before: whoever wants the model then learns why it cannot be had.
+    /// While the place does not answer, uses its last listing: a load then reports why the model is not available.
     fn holds(&self, model: &str) -> bool {
         if model.starts_with('.') || !names::is_folder_name(model) {
             return false;

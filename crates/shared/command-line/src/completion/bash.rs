@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::quoted;
 use crate::outline::{CommandOutline, below, programs};
 
-/// How a command line becomes the path of a command is the same for all. `=` is a word of its own to bash.
+/// The part of the script that finds the command. It is the same for all programs. `=` is a word of its own in bash.
 const FUNCTION: &str = r#"
 _galatea_more() {
     [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || "${COMP_WORDS[0]/#\~/$HOME}" "$@" 2>/dev/null
@@ -53,7 +53,7 @@ fn is_command(out: &mut String, commands: &[CommandOutline]) {
     );
 }
 
-/// What may stand at the cursor: commands, words and options.
+/// Writes the words that may stand at the cursor: commands, words and options.
 fn words(out: &mut String, commands: &[CommandOutline]) {
     out.push_str("\n_galatea_words() {\n    case $1 in\n");
     for command in commands {
@@ -73,7 +73,7 @@ fn words(out: &mut String, commands: &[CommandOutline]) {
     out.push_str("    esac\n}\n");
 }
 
-/// The values of an option; nothing where any word is one, and failure where it takes none.
+/// Writes the values of options. An option that takes any word lists none, and one without a value fails.
 fn values(out: &mut String, commands: &[CommandOutline]) {
     out.push_str("\n_galatea_values() {\n    case \"$1 $2\" in\n");
     for command in commands {

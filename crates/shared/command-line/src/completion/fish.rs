@@ -34,7 +34,7 @@ pub(super) fn script(commands: &[CommandOutline]) -> String {
     out
 }
 
-/// Behind these commands, and none of those below.
+/// Makes the condition that these commands were typed and none of those below.
 fn condition(seen: &[&str], others: &[&str]) -> String {
     let mut parts: Vec<String> =
         seen.iter().map(|word| format!("__fish_seen_subcommand_from {word}")).collect();

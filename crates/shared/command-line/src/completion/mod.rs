@@ -1,4 +1,4 @@
-//! Scripts by which shells complete command lines, made from the tables.
+//! Completion scripts for shells, made from the tables of options.
 
 mod bash;
 mod fish;
@@ -6,7 +6,7 @@ mod zsh;
 
 use crate::outline::CommandOutline;
 
-/// A shell that a script can be made for.
+/// A shell with a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shell {
     /// GNU bash, 4 or later.
@@ -18,10 +18,10 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// The names of all of them.
+    /// The names of all shells.
     pub const NAMES: &'static [&'static str] = &["bash", "zsh", "fish"];
 
-    /// The shell of that name.
+    /// Returns the shell of that name.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "bash" => Some(Self::Bash),
@@ -31,7 +31,7 @@ impl Shell {
         }
     }
 
-    /// The script that completes all these commands: programs, what is below them, their options and values.
+    /// Returns the script that completes all these commands: programs, subcommands, their options and values.
     pub fn completion(self, commands: &[CommandOutline]) -> String {
         match self {
             Self::Bash => bash::script(commands),
@@ -41,7 +41,7 @@ impl Shell {
     }
 }
 
-/// In single quotes, as every one of these shells reads them when no quote stands within.
+/// Quotes text with single quotes, as all of these shells read it when it has no quote inside.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace(['\'', '\\'], ""))
 }

@@ -17,7 +17,7 @@ pub(super) fn script(commands: &[CommandOutline]) -> String {
     out.push_str("    esac\n}\n\n");
     let _ = writeln!(
         out,
-        // Read by an autoloading shell the file is the function; sourced, it announces it.
+        // An autoloading shell reads the file as the function; a sourced file registers it.
         "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n    _galatea_complete \"$@\"\nelse\n    \
          compdef _galatea_complete {}\nfi",
         programs(commands).join(" ")
@@ -52,7 +52,7 @@ fn function(out: &mut String, commands: &[CommandOutline], command: &CommandOutl
     }
 }
 
-/// A function that offers the command's words, and those that a program prints.
+/// Writes a function that offers the command's words, and those that a program prints.
 fn more_words(out: &mut String, command: &CommandOutline, more: &str) {
     let program = command.path.split(' ').next().unwrap_or_default();
     let printed = format!("${{(f)\"$({program} {more} 2>/dev/null)\"}}");
@@ -65,7 +65,7 @@ fn more_words(out: &mut String, command: &CommandOutline, more: &str) {
     );
 }
 
-/// The first word is a command, or an option of this one.
+/// Completes the first word: a command, or an option of this one.
 fn sub_commands(out: &mut String, below: &[(&str, &CommandOutline)]) {
     out.push_str("    if (( CURRENT > 2 )); then\n        local command=$words[2]\n        case $command in\n");
     for (word, command) in below {
@@ -84,7 +84,7 @@ fn sub_commands(out: &mut String, below: &[(&str, &CommandOutline)]) {
     out.push_str("        )\n        _describe command commands\n        return\n    fi\n");
 }
 
-/// `'*--port=[text]:value:action'`, one for each name.
+/// Returns `'*--port=[text]:value:action'`, one for each name.
 fn specs(option: &OptionOutline) -> Vec<String> {
     let text = text(&option.first_sentence());
     let value = match option.values() {
@@ -104,7 +104,7 @@ fn specs(option: &OptionOutline) -> Vec<String> {
     option.names.spellings().iter().map(spec).collect()
 }
 
-/// Without what means something within a specification.
+/// Removes characters that have a meaning in a specification.
 fn text(text: &str) -> String {
     text.replace(['\'', '\\', '[', ']', '`'], "").replace(':', " -")
 }

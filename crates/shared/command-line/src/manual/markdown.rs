@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::outline::OptionOutline;
 
-/// A heading and a table for each group.
+/// Returns a heading and a table for each group.
 pub fn markdown(options: &[OptionOutline]) -> String {
     let mut out = String::new();
     let mut group = None;
@@ -38,7 +38,7 @@ fn values(option: &OptionOutline) -> String {
     }
 }
 
-/// The default has a column of its own.
+/// Returns the text without the default, which has a column of its own.
 fn without_default(option: &OptionOutline) -> String {
     option.text.replace(&format!(" Default is {}.", option.default), "")
 }
@@ -47,7 +47,7 @@ fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", cell(text.to_owned())) }
 }
 
-/// A bar would end the cell.
+/// Escapes the characters that would end a cell or begin a tag.
 fn cell(text: String) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace('|', "\\|").replace('<', "&lt;").replace("`&lt;", "`<")

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::outline::{CommandOutline, OptionOutline, below};
 
-/// The page of a program: its commands, and the options of each. `version` stands in its footer.
+/// Returns the page of a program: its commands, and the options of each. The footer has `version`.
 pub fn man_page(program: &str, version: &str, commands: &[CommandOutline]) -> String {
     let mut out = format!(
         ".TH {} 1 \"\" \"{} {}\"\n",
@@ -67,7 +67,7 @@ fn option_of(out: &mut String, option: &OptionOutline) {
     );
 }
 
-/// Without anything that the language would read: backslashes, hyphens that are dashes, dots that begin a line.
+/// Escapes everything with a meaning in the language: backslashes, hyphens that are dashes, dots that begin a line.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     match text.starts_with(['.', '\'']) {

@@ -1,4 +1,4 @@
-//! A command line into the options of a command.
+//! Reads a command line into the options of a command.
 
 use crate::{
     error::{BadValue, CommandLineError},
@@ -7,7 +7,7 @@ use crate::{
     words::{Item, Words},
 };
 
-/// A text that is asked for instead of what the command does.
+/// A text that the user asks for in place of the command's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// `--help`, `-h`, `-?`
@@ -16,8 +16,8 @@ pub enum Asked {
     Version,
 }
 
-/// Reads the words behind the command's name into its options: first the defaults of the table, then what is
-/// given, in order. The first `--help` or `--version` ends the reading.
+/// Reads the words behind the command's name into its options: first the defaults of the table, then the given options, in order.
+/// The first `--help` or `--version` ends the reading.
 pub fn parse<O: OptionSet>(
     words: impl IntoIterator<Item = String>,
     options: &mut O,
@@ -39,7 +39,7 @@ pub fn parse<O: OptionSet>(
     Ok(None)
 }
 
-/// Reads the words behind the name of a command that has no version of its own; `None`: the help is asked for.
+/// Reads the words behind the name of a command without a version of its own. `None` when the help is asked for.
 pub fn read<O: OptionSet + Default>(
     words: impl IntoIterator<Item = String>,
 ) -> Result<Option<O>, O::Error> {

@@ -1,4 +1,4 @@
-//! Host memory that starts where compute libraries want it.
+//! Host memory that is aligned for compute libraries.
 
 use std::collections::TryReserveError;
 
@@ -6,20 +6,20 @@ use bytes::{BufMut, Bytes};
 
 use super::Buffer;
 
-/// Alignment the compute libraries like best: a cache line, and the widest vector register.
+/// The alignment that compute libraries prefer: a cache line, and the widest vector register.
 pub const BUFFER_ALIGNMENT: usize = 64;
 
-/// A growable block whose data starts on [`BUFFER_ALIGNMENT`]. Where joined batches and decoded JSON land.
+/// A growable block whose data starts on [`BUFFER_ALIGNMENT`]. It holds joined batches and decoded JSON.
 ///
-/// The alignment holds while the content fits the capacity asked for; growing past it is allowed, and
-/// [`AlignedBlock::freeze`] then repairs the alignment with one copy.
+/// The alignment holds while the content fits the requested capacity. The block may grow beyond that; [`AlignedBlock::freeze`]
+/// then restores the alignment with one copy.
 pub struct AlignedBlock {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl AlignedBlock {
-    /// An empty block with room for `capacity` bytes.
+    /// Makes an empty block with room for `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity + BUFFER_ALIGNMENT);
         let start = padding_of(bytes.as_ptr());
@@ -27,7 +27,7 @@ impl AlignedBlock {
         Self { bytes, start }
     }
 
-    /// An empty block with room for `capacity` bytes, where the system has them: for sizes that come from outside.
+    /// Makes an empty block with room for `capacity` bytes, or fails if there is no memory: for sizes that clients choose.
     pub fn try_with_capacity(capacity: usize) -> Result<Self, TryReserveError> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(capacity.saturating_add(BUFFER_ALIGNMENT))?;
@@ -36,12 +36,12 @@ impl AlignedBlock {
         Ok(Self { bytes, start })
     }
 
-    /// Makes room for `additional` bytes more, where the system has them. The block grows geometrically.
+    /// Makes room for `additional` bytes more, or fails if there is no memory. The block grows geometrically.
     pub fn try_reserve(&mut self, additional: usize) -> Result<(), TryReserveError> {
         self.bytes.try_reserve(additional)
     }
 
-    /// Gives back the room that is not used, where it is more than what is.
+    /// Frees the unused room if it is larger than the used part.
     pub fn shrink_if_sparse(&mut self) {
         if self.bytes.capacity() / 2 > self.bytes.len() + BUFFER_ALIGNMENT {
             self.bytes.shrink_to_fit();
@@ -53,12 +53,12 @@ impl AlignedBlock {
         self.bytes.extend_from_slice(data);
     }
 
-    /// Number of bytes so far.
+    /// Returns the number of bytes so far.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.start
     }
 
-    /// Whether there are none yet.
+    /// Returns whether there are no bytes yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -68,23 +68,23 @@ impl AlignedBlock {
         self.bytes.resize(self.bytes.len() + count, 0);
     }
 
-    /// Room for at most `most` bytes behind the content, to be read into. There is less where the block was made for less, and
-    /// some where it is full: then it grows.
+    /// Returns room for at most `most` bytes behind the content, to read into. There is less when the capacity is smaller. When
+    /// the block is full it grows, and there is some room.
     pub fn spare(&mut self, most: usize) -> impl BufMut {
         (&mut self.bytes).limit(most)
     }
 
-    /// The bytes so far, to be overwritten.
+    /// Returns the bytes so far, to be overwritten.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         self.bytes.get_mut(self.start..).unwrap_or_default()
     }
 
-    /// Seals the block. Costs nothing unless it outgrew its capacity.
+    /// Seals the block. Copies nothing unless it outgrew its capacity.
     pub fn freeze(self) -> Buffer {
         Buffer::Host(self.into_bytes())
     }
 
-    /// [`AlignedBlock::freeze`] for what is known to be host memory.
+    /// Seals the block as [`AlignedBlock::freeze`] does, for callers that need host memory.
     pub fn into_bytes(self) -> Bytes {
         let bytes = self.seal();
         // Growth may have moved the block.
@@ -106,7 +106,7 @@ fn padding_of(ptr: *const u8) -> usize {
     ptr.addr().next_multiple_of(BUFFER_ALIGNMENT) - ptr.addr()
 }
 
-/// A copy of `bytes` that starts on [`BUFFER_ALIGNMENT`].
+/// Returns a copy of `bytes` that starts on [`BUFFER_ALIGNMENT`].
 pub(super) fn copy(bytes: &[u8]) -> Bytes {
     let mut block = AlignedBlock::with_capacity(bytes.len());
     block.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! Memory that the host cannot read: what a buffer must know of it.
+//! Memory that the host cannot read, as a buffer uses it.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -12,16 +12,16 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// One device of this machine.
+/// A device of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// What it is.
+    /// The kind of the device.
     pub kind: DeviceKind,
     /// Its number among those of its kind, from 0.
     pub index: u32,
 }
 
-/// Where bytes lie.
+/// The memory that holds bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Memory {
     /// Memory of the host, which every thread of this process can read.
@@ -33,22 +33,22 @@ pub enum Memory {
 
 /// A range of a device's memory, kept until the last clone of its buffer goes.
 pub trait DeviceMemory: fmt::Debug + Send + Sync {
-    /// The device whose memory it is.
+    /// Returns the device whose memory it is.
     fn device(&self) -> Device;
 
-    /// Address of the first byte, as the device's library knows it.
+    /// Returns the address of the first byte, as the device's library knows it.
     fn address(&self) -> usize;
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     fn len(&self) -> usize;
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Part of this range, sharing its memory. `range` lies within it: [`Buffer::slice`](super::Buffer::slice)
-    /// has checked that.
+    /// Returns a part of this range, sharing its memory. `range` is within it: [`Buffer::slice`](super::Buffer::slice) has
+    /// checked that.
     fn slice(self: Arc<Self>, range: Range<usize>) -> Arc<dyn DeviceMemory>;
 
     /// Copies all bytes to `target`, which has the same length. Blocks until they are there.
@@ -63,33 +63,33 @@ pub trait DeviceAllocator: fmt::Debug + Send + Sync {
     /// Returns the device whose memory it is.
     fn device(&self) -> Device;
 
-    /// Allocates so many bytes, whose content is not defined.
+    /// Allocates `byte_size` bytes, whose content is not defined.
     ///
     /// # Errors
-    /// The error of the device's library, `Exhausted` where it has not as many.
+    /// The error of the device's library; `Exhausted` when it has too little memory.
     fn allocate(&self, byte_size: usize) -> Result<Box<dyn DeviceBlock>>;
 }
 
-/// Memory of a device that its owner alone knows, until it is sealed.
+/// Memory of a device that only its owner knows, until it is sealed.
 pub trait DeviceBlock: Send {
     /// Returns the address of the first byte, as the device's library knows it.
     fn address(&self) -> usize;
 
-    /// Copies `data`, wherever it lies, to the bytes from `offset` on. Blocks until they are there.
+    /// Copies `data`, wherever it is, to the bytes from `offset` on. Blocks until they are there.
     ///
     /// # Errors
-    /// It does not fit there, or the device's library has failed.
+    /// The data does not fit there, or the device's library has failed.
     fn write(&mut self, offset: usize, data: &Buffer) -> Result<()>;
 
     /// Seals the block.
     fn freeze(self: Box<Self>) -> Arc<dyn DeviceMemory>;
 }
 
-/// The host was to read bytes that lie in the memory of a device.
+/// The error of reading, on the host, bytes in the memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the data lies in the memory of {device}, where the host cannot read it")]
 pub struct NotInHostMemory {
-    /// Where the bytes lie.
+    /// The device whose memory holds the bytes.
     pub device: Device,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a tensor, wherever they lie: in host memory, or in that of a device.
+//! The bytes of a tensor, in host memory or in the memory of a device.
 
 mod aligned;
 mod device;
@@ -19,22 +19,22 @@ use crate::Result;
 
 /// Reference-counted, immutable bytes of a tensor. Cloning and slicing copy nothing.
 ///
-/// There is no way to read the bytes but [`Buffer::host`], which fails for those of a device.
+/// Only [`Buffer::host`] reads the bytes, and it fails for those of a device.
 #[derive(Clone)]
 pub enum Buffer {
     /// A slice of a network body, an aligned block, or memory a runtime library owns.
     Host(Bytes),
-    /// What only a library for the device can read.
+    /// Memory that only a library for the device can read.
     Device(Arc<dyn DeviceMemory>),
 }
 
 impl Buffer {
-    /// Memory that stays with its owner (a runtime's output tensor) until the last clone goes.
+    /// Wraps memory that stays with its owner (a runtime's output tensor) until the last clone is dropped.
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + 'static) -> Self {
         Self::Host(Bytes::from_owner(owner))
     }
 
-    /// Where the bytes lie.
+    /// Returns the memory that holds the bytes.
     pub fn memory(&self) -> Memory {
         match self {
             Self::Host(_) => Memory::Host,
@@ -42,7 +42,7 @@ impl Buffer {
         }
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Host(bytes) => bytes.len(),
@@ -50,12 +50,12 @@ impl Buffer {
         }
     }
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes, to be read where they lie.
+    /// Returns the bytes without a copy.
     ///
     /// # Errors
     /// [`NotInHostMemory`] for bytes in the memory of a device.
@@ -63,7 +63,7 @@ impl Buffer {
         self.host_bytes().map(|bytes| &**bytes)
     }
 
-    /// As [`Buffer::host`], with the shared ownership of the bytes.
+    /// Returns the bytes as [`Buffer::host`] does, with their shared ownership.
     ///
     /// # Errors
     /// [`NotInHostMemory`] for bytes in the memory of a device.
@@ -74,10 +74,10 @@ impl Buffer {
         }
     }
 
-    /// These bytes in host memory: copied from a device, aligned, to a block of their own, as they are otherwise.
+    /// Returns the bytes in host memory. Bytes of a device are copied to an aligned block; others stay where they are.
     ///
     /// # Errors
-    /// Those of [`DeviceMemory::copy_to_host`].
+    /// The errors of [`DeviceMemory::copy_to_host`].
     pub fn to_host(&self) -> Result<Bytes> {
         match self {
             Self::Host(bytes) => Ok(bytes.clone()),
@@ -89,10 +89,10 @@ impl Buffer {
         }
     }
 
-    /// Appends a copy of these bytes to `block`, wherever they lie.
+    /// Appends a copy of these bytes to `block`, from any memory.
     ///
     /// # Errors
-    /// Those of [`DeviceMemory::copy_to_host`].
+    /// The errors of [`DeviceMemory::copy_to_host`].
     pub fn append_to(&self, block: &mut AlignedBlock) -> Result<()> {
         match self {
             Self::Host(bytes) => block.extend_from_slice(bytes),
@@ -105,7 +105,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Part of this buffer, sharing its memory. `None` when the range lies outside.
+    /// Returns a part of this buffer, sharing its memory. `None` when the range is outside.
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.len() {
             return None;
@@ -116,12 +116,12 @@ impl Buffer {
         }
     }
 
-    /// Whether the first byte has an address that is a multiple of `alignment`.
+    /// Returns whether the address of the first byte is a multiple of `alignment`.
     pub fn is_aligned_to(&self, alignment: usize) -> bool {
         self.address().is_multiple_of(alignment)
     }
 
-    /// Whether these are the very bytes of `other`, not only equal ones.
+    /// Returns whether both are the same memory, not only equal bytes.
     pub fn is_same_memory(&self, other: &Self) -> bool {
         let place = |buffer: &Self| (buffer.memory(), buffer.address(), buffer.len());
         place(self) == place(other)
@@ -134,7 +134,7 @@ impl Buffer {
         }
     }
 
-    /// These bytes if they already start on `alignment`, at most [`BUFFER_ALIGNMENT`], else a copy that does.
+    /// Returns the bytes if they start on `alignment` (at most [`BUFFER_ALIGNMENT`]), else a copy that does.
     ///
     /// # Errors
     /// [`NotInHostMemory`] for bytes in the memory of a device.
@@ -145,13 +145,13 @@ impl Buffer {
 }
 
 impl Default for Buffer {
-    /// No bytes, in host memory.
+    /// Returns no bytes, in host memory.
     fn default() -> Self {
         Self::Host(Bytes::new())
     }
 }
 
-/// Equal bytes in host memory; the same place on a device.
+/// Compares bytes in host memory, and places on a device.
 impl PartialEq for Buffer {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,24 +1,24 @@
-//! What an environment depends on: the lines of a file, and the files that they name.
+//! The contents that an environment depends on: the lines of a file, and the files that they name.
 
 use std::{fs, os::unix::ffi::OsStrExt, path::Path};
 
 use sha2::{Digest, Sha256};
 
-/// How deep files that include others are followed.
+/// Most levels of files that include others.
 const MAX_DEPTH: usize = 8;
 
-/// Of a file and those it includes.
+/// The lines of a file and of those it includes.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(super) struct RequirementLines {
     pub digest: Sha256,
-    /// A requirement is numpy.
+    /// True if a requirement is numpy.
     pub has_numpy: bool,
-    /// A requirement has a hash.
+    /// True if a requirement has a hash.
     pub has_hashes: bool,
 }
 
-impl Contents {
-    /// Adds a file; `depth`: how many files include each other down to it.
+impl RequirementLines {
+    /// Adds a file. `depth`: the number of files that include each other down to it.
     pub fn add_file(&mut self, file: &Path, text: &str, depth: usize) {
         self.digest.update(text.len().to_le_bytes());
         self.digest.update(text);
@@ -33,7 +33,7 @@ impl Contents {
         }
     }
 
-    /// A file that cannot be read is ignored here: pip reports it.
+    /// Adds an included file. One that cannot be read is ignored here: pip reports it.
     fn add_included(&mut self, file: &Path, depth: usize) {
         if depth < MAX_DEPTH
             && let Ok(text) = fs::read_to_string(file)
@@ -42,7 +42,7 @@ impl Contents {
         }
     }
 
-    /// A wheel or a folder named in the line: the digest has its path, size and time of change.
+    /// Adds a wheel or a folder named in the line: its path, size and time of change go into the digest.
     fn add_local(&mut self, folder: &Path, line: &str) {
         let paths = line.split([' ', '\t', '=', '@', '[', ';']).filter(|part| part.contains('/'));
         for path in paths.map(|path| path.strip_prefix("file://").unwrap_or(path)) {
@@ -56,7 +56,7 @@ impl Contents {
     }
 }
 
-/// The file of `-r FILE` and `-c FILE` in their forms.
+/// Returns the file of `-r FILE` and `-c FILE` in their forms.
 fn included(line: &str) -> Option<&str> {
     let options = ["-r", "-c", "--requirement", "--constraint"];
     let rest = options.iter().find_map(|option| {

@@ -15,30 +15,30 @@ use std::{
 use galatea_types::{Error, Result};
 use sha2::{Digest as _, Sha256};
 
-use self::{contents::Contents, project::Project};
+use self::{contents::RequirementLines, project::Project};
 use super::version::VersionRange;
 
-/// What has to be installed, and in which Python.
+/// The packages to install, and the versions of Python for them.
 #[derive(Debug)]
 pub(super) struct Requirements {
-    /// The file that was found. `None`: numpy alone, for an interpreter that has none.
+    /// The file with the requirements. `None`: numpy alone, for an interpreter that has none.
     pub file: Option<PathBuf>,
     /// Arguments of `pip install`.
     pub arguments: Vec<OsString>,
-    /// The required versions of Python.
+    /// Versions of Python that are required.
     pub python: Option<VersionRange>,
-    /// Of everything that the environment depends on.
+    /// Digest of everything that the environment depends on.
     pub digest: Sha256,
 }
 
 impl Requirements {
-    /// What every model needs.
+    /// Returns the only requirement of every model: numpy.
     pub fn numpy() -> Self {
         let digest = Sha256::new_with_prefix("numpy beside the packages of an interpreter");
         Self { file: None, arguments: vec!["numpy".into()], python: None, digest }
     }
 
-    /// What is made of them, for messages.
+    /// Returns the name of the environment to make, for messages.
     pub fn title(&self) -> String {
         match &self.file {
             Some(file) => format!("the Python environment from '{}'", file.display()),
@@ -47,10 +47,10 @@ impl Requirements {
     }
 }
 
-/// The first file with requirements: the version's before the model's.
+/// Finds the first file with requirements. The version's comes before the model's.
 pub(super) fn find(version_dir: &Path, model_dir: &Path) -> Result<Option<Requirements>> {
     for folder in [version_dir, model_dir] {
-        // The installer runs in this folder, where a path relative to ours would mean another file.
+        // The installer runs in this folder, where a path relative to the server's would mean another file.
         let folder = path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let file = folder.join("requirements.txt");
         if let Some(text) = read(&file)? {
@@ -77,10 +77,10 @@ fn read(file: &Path) -> Result<Option<String>> {
 fn of_requirements(file: &Path, text: &str) -> Result<Requirements> {
     let range = |version| VersionRange::of_file(file, "the comment 'python:'", version);
     let python = python_comment(text).map(range).transpose()?;
-    let mut contents = Contents::default();
+    let mut contents = RequirementLines::default();
     contents.add_file(file, text, 0);
     let mut arguments = vec!["-r".into(), file.as_os_str().to_owned()];
-    // When a file has hashes pip refuses packages without one.
+    // If a file has hashes, pip refuses packages without one.
     if !contents.has_numpy && !contents.has_hashes {
         arguments.push("numpy".into());
     }
@@ -88,7 +88,7 @@ fn of_requirements(file: &Path, text: &str) -> Result<Requirements> {
     Ok(Requirements { file, arguments, python, digest: contents.digest })
 }
 
-/// `# python: 3.12` in the first line.
+/// Reads `# python: 3.12` in the first line.
 fn python_comment(text: &str) -> Option<&str> {
     let comment = text.lines().next()?.trim_start_matches('\u{feff}').trim().strip_prefix('#')?;
     Some(comment.trim().strip_prefix("python:")?.trim())
@@ -97,7 +97,7 @@ fn python_comment(text: &str) -> Option<&str> {
 fn of_project(file: &Path, project: Project) -> Requirements {
     let Project { dependencies, python } = project;
     let text = dependencies.join("\n");
-    let mut contents = Contents::default();
+    let mut contents = RequirementLines::default();
     contents.add_file(file, &text, 0);
     let mut arguments: Vec<OsString> = dependencies.into_iter().map(OsString::from).collect();
     if !contents.has_numpy {

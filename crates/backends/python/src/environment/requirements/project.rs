@@ -13,7 +13,7 @@ pub(super) struct Project {
     pub python: Option<VersionRange>,
 }
 
-/// `None` when the file has no requirements, e.g. only the settings of a formatter.
+/// Parses the file. Returns `None` if it has no requirements, e.g. only the settings of a formatter.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Option<Project>> {
     let wrong =
         |reason: &str| Error::invalid_arg(format!("cannot read '{}': {reason}", file.display()));
@@ -40,7 +40,7 @@ fn dependencies(project: &DeTable<'_>) -> Result<Option<Vec<String>>, String> {
     let Some(value) = project.get("dependencies") else { return Ok(None) };
     let list = value.get_ref().as_array().ok_or("dependencies is no list")?;
     let texts = list.iter().map(|value| match value.get_ref().as_str().map(str::trim) {
-        // pip would take it for an option.
+        // pip would read it as an option.
         Some(text) if !text.is_empty() && !text.starts_with('-') => Ok(text.to_owned()),
         Some(text) => Err(format!("'{text}' in dependencies is no requirement")),
         None => Err("dependencies holds something that is no text".to_owned()),

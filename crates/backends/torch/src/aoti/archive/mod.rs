@@ -1,4 +1,4 @@
-//! The file: a zip archive with a compiled library, what it needs beside it, and notes about both.
+//! The package file: a zip archive with a compiled library, its other files, and notes about both.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,25 +18,25 @@ use zip::{
 
 use super::elf;
 
-/// Folder of the compiled models inside the archive, below a folder named after the file or not.
+/// Folder of the compiled models inside the archive. It may lie below a folder named after the file.
 const MODELS: &str = "data/aotinductor/";
 const LIBRARY: &str = ".so";
 const METADATA: &str = "_metadata.json";
 
-/// Longest notes and sources, which are read whole. A network of a thousand layers has some megabytes of source.
+/// Most bytes of notes and sources, which are read whole. A network of a thousand layers has some megabytes of source.
 const MAX_TEXT_BYTES: u64 = 64 << 20;
-/// Packages hold code and weights, which hardly shrink: one that unpacks to more than this times its own size, and this
-/// much more, is made to fill the disk.
+/// Limit of unpacked bytes: this times the package's own size, and this much more. Packages contain code and weights, which
+/// hardly compress. A larger one is made to fill the disk.
 const MAX_GROWTH: u64 = 16;
 const ALWAYS_UNPACKED: u64 = 64 << 20;
 
-/// An unpacked package: a folder that goes with it.
+/// An unpacked package. Its folder is removed with it.
 pub(super) struct Package {
     pub folder: TempDir,
     pub library: PathBuf,
-    /// What the compiler noted: `AOTI_DEVICE_KEY`, `AOTI_CPU_ISA`, ...
+    /// Notes of the compiler: `AOTI_DEVICE_KEY`, `AOTI_CPU_ISA`, ...
     pub metadata: BTreeMap<String, String>,
-    /// The code in C++; empty where the package leaves it out.
+    /// The code in C++; empty if the package omits it.
     pub source: String,
 }
 
@@ -47,8 +47,8 @@ impl Package {
         let file = File::open(path).map_err(no_zip)?;
         let own_size = file.metadata().map_err(no_zip)?.len();
         let limit = own_size.saturating_mul(MAX_GROWTH).saturating_add(ALWAYS_UNPACKED);
-        // PyTorch puts records of ZIP64 behind a directory that needs none: who looks for the directory's beginning from its end
-        // takes the second entry for the first where the first is as long as these records.
+        // PyTorch writes records of ZIP64 behind a directory that needs none. A reader that computes the directory's
+        // beginning from its end then skips a first entry as long as these records.
         let from_start = Config { archive_offset: ArchiveOffset::Known(0) };
         let mut archive = ZipArchive::with_config(from_start, file).map_err(no_zip)?;
         let members = members(&archive)?;
@@ -65,7 +65,7 @@ impl Package {
     }
 }
 
-/// Files of the model by name, with their places in the archive.
+/// Lists files of the model by name, with their paths in the archive.
 fn members(archive: &Archive) -> Result<BTreeMap<String, String>, String> {
     let names: Vec<String> = archive.file_names().flatten().map(|n| n.into_owned()).collect();
     let below = |name: &String| {
@@ -93,7 +93,7 @@ fn members(archive: &Archive) -> Result<BTreeMap<String, String>, String> {
     Ok(of_model.map(|(_, file, place)| (file, place)).collect())
 }
 
-/// Whether a word can be nothing but a file in a folder.
+/// Returns true if a word can only be a file in a folder.
 fn is_plain(word: &str) -> bool {
     !matches!(word, "" | "." | "..") && !word.contains(['/', '\\', '\0'])
 }
@@ -102,7 +102,7 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The wrapper, where kernels lie beside it as libraries of their own.
+/// Returns the library: the wrapper, if kernels lie beside it as libraries of their own.
 fn library(members: &BTreeMap<String, String>) -> Result<String, String> {
     let libraries = || members.keys().filter(|name| name.ends_with(LIBRARY));
     let wrapper = libraries().find(|name| name.ends_with(".wrapper.so"));
@@ -149,7 +149,7 @@ fn stem(library: &str) -> &str {
 fn read_text(archive: &mut Archive, place: &str) -> Result<String, String> {
     let mut text = String::new();
     let member = archive.by_name(place).map_err(no_zip)?;
-    // Whatever size the archive announces.
+    // The limit holds whatever size the archive declares.
     let read = member.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text);
     match read.map_err(no_zip)? as u64 {
         0..=MAX_TEXT_BYTES => Ok(text),
@@ -172,7 +172,7 @@ struct ForeignCall {
     target: String,
 }
 
-/// These go through an executor that only libtorch's C++ interface offers.
+/// Refuses operators that need an executor, which only libtorch's C++ interface has.
 fn refuse_foreign_operators(
     archive: &mut Archive,
     members: &BTreeMap<String, String>,
@@ -194,8 +194,8 @@ fn refuse_foreign_operators(
     ))
 }
 
-/// Everything but sources: kernels for GPUs are opened by name. Not more than `limit` bytes, whatever sizes the archive
-/// announces.
+/// Unpacks everything but sources: kernels for GPUs are opened by name. Writes at most `limit` bytes, whatever sizes the
+/// archive declares.
 fn unpack(
     archive: &mut Archive,
     members: &BTreeMap<String, String>,
@@ -204,7 +204,7 @@ fn unpack(
     let parent = std::env::temp_dir();
     let folder = tempfile::Builder::new()
         .prefix("galatea-pt2-")
-        // Nobody else may change code that is about to be run.
+        // Nobody else may change code that will run.
         .permissions(fs::Permissions::from_mode(0o700))
         .tempdir_in(&parent)
         .map_err(|e| cannot_unpack(&parent, &e))?;
@@ -227,7 +227,7 @@ fn is_source(file: &str) -> bool {
     [".cpp", ".h", ".o", ".json"].iter().any(|suffix| file.ends_with(suffix))
 }
 
-/// Returns how many bytes there were.
+/// Writes a file and returns the number of its bytes.
 fn write(from: &mut dyn Read, to: &Path) -> io::Result<u64> {
     let mut target = File::create(to)?;
     let written = io::copy(from, &mut target)?;
@@ -244,7 +244,7 @@ fn no_zip(reason: impl Display) -> String {
     format!("it is no package of torch._inductor.aoti_compile_and_package: {reason}")
 }
 
-/// Reads a package as a load does before it opens the library in it: for fuzzing.
+/// Reads a package as a load does before it opens the library: for fuzzing.
 #[doc(hidden)]
 pub fn read_package(path: &Path) -> Result<(), String> {
     Package::unpack(path).map(drop)

@@ -19,20 +19,21 @@ use crate::{
     memory::SharedMemory,
     transport::{
         packet::{EncodedPacket, undo},
-        socket::{Received, Socket},
+        socket::{Socket, SocketRead},
     },
-    waker::Waker,
-    wire::{HEADER_LENGTH, Header, Outgoing, PACKET_LIMIT, Reader, kind},
+    waker::EventThreadWaker,
+    wire::{HEADER_LENGTH, Header, OutgoingMessage, PACKET_LIMIT, Reader, kind},
 };
 
-/// `commands` carries one request and one reply at a time, `events` what comes at any time in both directions.
+/// The two sockets. `commands` carries one request and one reply at a time, `events` messages at any time in both
+/// directions.
 pub struct Channels {
     commands: Socket,
-    /// The worker's end of `commands` once more, to take back what it has not read. `None` in a worker.
+    /// A second descriptor of the worker's end of `commands`, to take back unread messages. `None` in a worker.
     unread: Option<Socket>,
     events: Socket,
     memory: Arc<SharedMemory>,
-    waker: Arc<Waker>,
+    waker: Arc<EventThreadWaker>,
     /// The kind of message that only gives blocks back.
     release: u8,
     queue: Mutex<EventQueue>,
@@ -44,7 +45,7 @@ pub(crate) struct WorkerEnds {
 }
 
 impl WorkerEnds {
-    /// What the worker inherits, in the order of its command line.
+    /// Returns the descriptors that the worker inherits, in the order of its command line.
     pub fn descriptors<'a>(
         &'a self,
         inbox: BorrowedFd<'a>,
@@ -61,11 +62,11 @@ struct EventQueue {
     bytes: usize,
 }
 
-/// Bytes of packets that wait for a side that does not read.
+/// Most bytes of packets that wait for a side that does not read.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 impl EventQueue {
-    /// False: too much waits already.
+    /// Queues a packet. Returns false if too much waits already.
     fn push(&mut self, packet: Vec<u8>) -> bool {
         if self.bytes + packet.len() > MAX_QUEUED_BYTES {
             return false;
@@ -102,7 +103,7 @@ fn id_of(packet: &[u8]) -> Option<u64> {
 impl Channels {
     pub(crate) fn new(
         memory: Arc<SharedMemory>,
-        waker: Arc<Waker>,
+        waker: Arc<EventThreadWaker>,
     ) -> io::Result<(Self, WorkerEnds)> {
         let (commands, commands_end) = Socket::pair()?;
         let unread = Some(Socket::from(commands_end.try_clone()?));
@@ -113,12 +114,12 @@ impl Channels {
         Ok((channels, WorkerEnds { commands: commands_end, events: events_end }))
     }
 
-    /// The worker's ends, in the worker.
+    /// Opens the worker's ends, in the worker.
     pub(crate) fn of_worker(
         commands: OwnedFd,
         events: OwnedFd,
         memory: Arc<SharedMemory>,
-        waker: Arc<Waker>,
+        waker: Arc<EventThreadWaker>,
     ) -> Self {
         let (commands, events) = (Socket::from(commands), Socket::from(events));
         let release = kind::RELEASE_TO_SERVER;
@@ -126,14 +127,14 @@ impl Channels {
         Self { commands, unread: None, events, memory, waker, release, queue }
     }
 
-    /// Sends a worker's reply; waits for room. False: the server is gone.
-    pub(crate) fn send_reply(&self, message: &Outgoing) -> Result<bool> {
+    /// Sends a worker's reply; waits for room. Returns false if the server is gone.
+    pub(crate) fn send_reply(&self, message: &OutgoingMessage) -> Result<bool> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(self.commands.send(&packet.parts(message)).is_ok())
     }
 
     /// Sends to the worker's main thread. Never blocks.
-    pub(crate) fn send_command(&self, message: &Outgoing) -> Result<Delivery> {
+    pub(crate) fn send_command(&self, message: &OutgoingMessage) -> Result<Delivery> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         Ok(match self.commands.try_send(&packet.parts(message)) {
             Ok(true) => Delivery::Sent,
@@ -145,20 +146,21 @@ impl Channels {
         })
     }
 
-    /// The id of the first command that the worker has not read. `None`: it has read all.
+    /// Returns the id of the first command that the worker has not read, or `None` if it has read all.
     pub(crate) fn first_unread(&self) -> Option<u64> {
         let mut header = [0; HEADER_LENGTH];
         match self.unread.as_ref()?.peek(&mut header) {
-            Ok(Received::Packet(_)) => id_of(&header),
+            Ok(SocketRead::Packet(_)) => id_of(&header),
             _ => None,
         }
     }
 
-    /// Takes the first command that the worker has not read back: its id. That is the one [`Channels::first_unread`] has
-    /// named, or one behind it, if the worker has read that one since: the kernel gives each to one of both, in their order.
+    /// Takes back the first command that the worker has not read, and returns its id. It is the one
+    /// [`Channels::first_unread`] named, or a later one if the worker has read that: the kernel gives each to one reader, in
+    /// order.
     pub(crate) fn take_unread(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         buffer.resize(PACKET_LIMIT, 0);
-        let Ok(Received::Packet(length)) = self.unread.as_ref()?.try_receive(buffer) else {
+        let Ok(SocketRead::Packet(length)) = self.unread.as_ref()?.try_receive(buffer) else {
             return None;
         };
         let packet = buffer.get(..length)?;
@@ -166,9 +168,9 @@ impl Channels {
         id_of(packet)
     }
 
-    /// Sends to the worker at any time. Never blocks: a packet that finds no room is queued. One for a worker
+    /// Sends a message to the worker at any time. Never blocks: a packet that finds no room is queued. A packet for a worker
     /// that is gone is dropped.
-    pub fn send_event(&self, message: &Outgoing) -> Result<()> {
+    pub fn send_event(&self, message: &OutgoingMessage) -> Result<()> {
         let packet = EncodedPacket::new(message, &self.memory)?;
         let mut queue = self.queue.lock_unpoisoned();
         if queue.packets.is_empty() {
@@ -213,14 +215,13 @@ impl Channels {
     /// Gives blocks back to the worker without waiting for a message they can go with.
     pub(crate) fn send_releases(&self) {
         while !self.memory.releases.is_empty() {
-            if self.send_event(&Outgoing::new(self.release, 0)).is_err() {
+            if self.send_event(&OutgoingMessage::new(self.release, 0)).is_err() {
                 return;
             }
         }
     }
 
-    /// Waits for the worker's next reply: for `spin` without sleeping, then asleep. [`Channels::close`] ends
-    /// the wait.
+    /// Waits for the worker's next reply: first spins for `spin`, then sleeps. [`Channels::close`] ends the wait.
     pub(crate) fn receive_reply(
         &self,
         buffer: &mut [u8],
@@ -229,16 +230,16 @@ impl Channels {
         if !spin.is_zero() {
             let until = Instant::now() + spin;
             while Instant::now() < until {
-                if let Ok(Received::Packet(length)) = self.commands.try_receive(buffer) {
+                if let Ok(SocketRead::Packet(length)) = self.commands.try_receive(buffer) {
                     return Ok(length);
                 }
                 thread::yield_now();
             }
         }
-        // One system call instead of three: no poll with the process, for the event thread shuts the socket down
-        // when the process has ended.
+        // One system call instead of three. No poll for the process: the event thread shuts the socket down when it has
+        // ended.
         match self.commands.receive(buffer) {
-            Ok(Received::Packet(length)) => Ok(length),
+            Ok(SocketRead::Packet(length)) => Ok(length),
             _ => Err(ReceiveError::Disconnected),
         }
     }
@@ -252,14 +253,14 @@ impl Channels {
     ) -> Result<usize, ReceiveError> {
         loop {
             match self.commands.try_receive(buffer) {
-                Ok(Received::Packet(length)) => return Ok(length),
-                Ok(Received::Nothing) => {}
-                Ok(Received::End) | Err(_) => return Err(ReceiveError::Disconnected),
+                Ok(SocketRead::Packet(length)) => return Ok(length),
+                Ok(SocketRead::Nothing) => {}
+                Ok(SocketRead::End) | Err(_) => return Err(ReceiveError::Disconnected),
             }
             if self.poll_commands(deadline, process)? {
-                // What the worker sent before its end is still there.
+                // Messages that the worker sent before its end are still there.
                 return match self.commands.try_receive(buffer) {
-                    Ok(Received::Packet(length)) => Ok(length),
+                    Ok(SocketRead::Packet(length)) => Ok(length),
                     _ => Err(ReceiveError::Disconnected),
                 };
             }
@@ -272,7 +273,7 @@ impl Channels {
         rustix::event::poll(&mut watched, now.as_ref()).is_ok_and(|count| count > 0)
     }
 
-    /// Sleeps until `commands` has something or the process has ended; true in the latter case.
+    /// Sleeps until `commands` is readable or the process has ended. Returns true in the latter case.
     fn poll_commands(
         &self,
         deadline: Instant,
@@ -294,19 +295,19 @@ impl Channels {
         Ok(process && !commands)
     }
 
-    /// Ends [`Channels::receive_reply`], and all that is sent or received on `events`, once what was received has been taken:
-    /// a process that inherited the worker's ends may keep them open, and go on sending.
+    /// Ends [`Channels::receive_reply`], and all use of `events` once received messages have been taken. A process that
+    /// inherited the worker's ends may keep them open, and send more.
     pub(crate) fn close(&self) {
         self.commands.shut_down();
         self.events.shut_down();
     }
 
     /// Takes a message from `events` if there is one.
-    pub(crate) fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn try_receive_event(&self, buffer: &mut [u8]) -> io::Result<SocketRead> {
         self.events.try_receive(buffer)
     }
 
-    /// Returns what to poll: readable when the worker sent an event, writable when there is room for what is queued.
+    /// Returns the descriptor to poll: readable when the worker sent an event, writable when queued packets find room.
     pub(crate) fn poll_events(&self) -> PollFd<'_> {
         let flags = match self.has_queued() {
             true => PollFlags::IN | PollFlags::OUT,

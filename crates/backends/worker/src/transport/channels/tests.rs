@@ -9,7 +9,7 @@ use crate::{
 const LIMITS: ArenaLimits = ArenaLimits { initial: 1 << 20, growth: 1 << 20, max: None };
 
 fn channels() -> (Channels, WorkerEnds) {
-    let waker = Arc::new(Waker::new().expect("an eventfd"));
+    let waker = Arc::new(EventThreadWaker::new().expect("an eventfd"));
     let memory =
         Arc::new(SharedMemory::new(MemoryRules::of(LIMITS), waker.clone()).expect("memory"));
     Channels::new(memory, waker).expect("sockets")
@@ -28,12 +28,12 @@ fn events_that_find_no_room_are_queued_in_order() {
     let (channels, ends) = channels();
     let mut sent = 0;
     while !channels.has_queued() {
-        let mut event = Outgoing::new(kind::INFERRED, sent);
+        let mut event = OutgoingMessage::new(kind::INFERRED, sent);
         event.meta = vec![0; 100_000];
         channels.send_event(&event).expect("sent or queued");
         sent += 1;
     }
-    channels.send_event(&Outgoing::new(kind::INFERRED, sent)).expect("queued behind");
+    channels.send_event(&OutgoingMessage::new(kind::INFERRED, sent)).expect("queued behind");
     let mut buffer = vec![0; crate::wire::PACKET_LIMIT];
     for id in 0..=sent {
         assert_eq!(received_id(&ends, &mut buffer), id);
@@ -46,7 +46,7 @@ fn events_that_find_no_room_are_queued_in_order() {
 #[test]
 fn a_worker_that_never_reads_has_a_bounded_queue() {
     let (channels, _ends) = channels();
-    let mut event = Outgoing::new(kind::INFERRED, 1);
+    let mut event = OutgoingMessage::new(kind::INFERRED, 1);
     event.meta = vec![0; 100_000];
     let sent = (0..10_000).take_while(|_| channels.send_event(&event).is_ok()).count();
     assert!((MAX_QUEUED_BYTES / 101_000..MAX_QUEUED_BYTES / 90_000).contains(&sent), "{sent}");
@@ -62,8 +62,8 @@ fn what_was_sent_before_the_end_is_still_received() {
     rustix::io::write(&ends.events, b"event").expect("written");
     channels.close();
     let mut buffer = [0; 64];
-    assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), Received::Packet(5));
-    assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), Received::End);
+    assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), SocketRead::Packet(5));
+    assert_eq!(channels.try_receive_event(&mut buffer).expect("open"), SocketRead::End);
     let flags = rustix::net::SendFlags::NOSIGNAL;
     rustix::net::send(&ends.events, b"more", flags).expect_err("nobody receives it");
 }
@@ -71,7 +71,7 @@ fn what_was_sent_before_the_end_is_still_received() {
 #[test]
 fn a_command_is_sent_refused_or_undeliverable() {
     let (channels, ends) = channels();
-    let mut command = Outgoing::new(kind::EXECUTE, 1);
+    let mut command = OutgoingMessage::new(kind::EXECUTE, 1);
     assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::Sent);
     command.meta = vec![0; 100_000];
     while channels.send_command(&command).expect("encoded") == Delivery::Sent {}
@@ -85,7 +85,7 @@ fn ids_read(ends: &WorkerEnds) -> Vec<u64> {
     let socket = Socket::from(ends.commands.try_clone().expect("descriptors"));
     let mut buffer = vec![0; PACKET_LIMIT];
     let read = std::iter::from_fn(|| match socket.try_receive(&mut buffer).expect("open") {
-        Received::Packet(length) => {
+        SocketRead::Packet(length) => {
             let header = Header::read(&mut Reader::new(&buffer[..length]));
             Some(header.expect("a header").id)
         }
@@ -99,7 +99,7 @@ fn commands_are_taken_back_in_their_order_until_the_worker_reads_them() {
     let (channels, ends) = channels();
     let mut buffer = Vec::new();
     let send = |id| {
-        let sent = channels.send_command(&Outgoing::new(kind::EXECUTE, id));
+        let sent = channels.send_command(&OutgoingMessage::new(kind::EXECUTE, id));
         assert_eq!(sent.expect("encoded"), Delivery::Sent);
     };
     assert_eq!((channels.first_unread(), channels.take_unread(&mut buffer)), (None, None));
@@ -127,14 +127,14 @@ fn the_worker_reads_what_is_left_in_order() {
     let reader = thread::spawn(move || {
         let mut buffer = [0; HEADER_LENGTH];
         let mut read = Vec::new();
-        while let Ok(Received::Packet(_)) = worker.receive(&mut buffer) {
+        while let Ok(SocketRead::Packet(_)) = worker.receive(&mut buffer) {
             read.extend(id_of(&buffer));
         }
         read
     });
     let (mut taken, mut buffer) = (Vec::new(), Vec::new());
     for id in 1..=COMMANDS {
-        while channels.send_command(&Outgoing::new(kind::EXECUTE, id)).expect("encoded")
+        while channels.send_command(&OutgoingMessage::new(kind::EXECUTE, id)).expect("encoded")
             != Delivery::Sent
         {
             thread::yield_now();
@@ -163,7 +163,7 @@ fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
     let (channels, _ends) = channels();
     let (memory, mut buffer) = (&channels.memory, Vec::new());
     memory.releases.add(640, 64);
-    let mut command = Outgoing::new(kind::EXECUTE, 1);
+    let mut command = OutgoingMessage::new(kind::EXECUTE, 1);
     channels.send_command(&command).expect("encoded");
     assert!(memory.releases.is_empty(), "they went with it");
     assert_eq!(channels.take_unread(&mut buffer), Some(1));
@@ -173,7 +173,7 @@ fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
     assert!(!memory.trim(), "a block is in use");
     assert_eq!(channels.take_unread(&mut buffer), Some(1));
     assert!(memory.trim());
-    while channels.send_command(&Outgoing::new(kind::EXECUTE, 2)).expect("encoded")
+    while channels.send_command(&OutgoingMessage::new(kind::EXECUTE, 2)).expect("encoded")
         == Delivery::Sent
     {}
     assert_eq!(channels.send_command(&command).expect("encoded"), Delivery::NoRoom);

@@ -1,5 +1,5 @@
-//! Requests of different shapes in one run: their inputs are padded to one shape, their outputs cut back
-//! (`pad_batches`).
+//! Pads requests of different shapes to run them together (`pad_batches`): inputs are padded to one shape, outputs are cut
+//! back.
 
 mod region;
 #[cfg(all(test, feature = "testing"))]
@@ -10,30 +10,30 @@ use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape, Tensor
 
 use self::region::{Piece, pieces};
 use super::{
-    join::{Content, Joined, elements, missing, tensors_of, texts},
+    join::{Content, JoinedInput, elements, missing, tensors_of, texts},
     reshape::to_model,
 };
 use crate::Batch;
 
-/// What the requests of a group are padded to.
+/// The shapes that the requests of a group are padded to.
 pub(super) struct PaddedGroup<'c> {
     config: &'c ModelConfig,
     padding: &'c Padding,
-    /// Of each padded input that there is in the group, the mask left out.
-    inputs: Vec<Sizes<'c>>,
+    /// The shapes of each padded input in the group, except the mask.
+    inputs: Vec<InputShapes<'c>>,
 }
 
 /// The shapes of one input.
-struct Sizes<'c> {
+struct InputShapes<'c> {
     spec: &'c TensorSpec,
-    /// As each request brings it.
+    /// The shape in each request.
     own: Vec<Shape>,
-    /// Dimensions, without the batch, that all are padded to.
+    /// The dimensions that all are padded to, without the batch.
     target: Shape,
 }
 
 impl<'c> PaddedGroup<'c> {
-    /// `None` where the model's requests are not padded.
+    /// Returns `None` if the model's requests are not padded.
     pub fn of(config: &'c ModelConfig, batch: &Batch, group: &[usize]) -> Result<Option<Self>> {
         let Some(padding) = config.padding() else { return Ok(None) };
         let is_padded = |spec: &&TensorSpec| {
@@ -44,24 +44,24 @@ impl<'c> PaddedGroup<'c> {
             let tensors = tensors_of(batch, group, spec)?;
             let own: Vec<Shape> = tensors.iter().map(|tensor| tensor.shape.clone()).collect();
             if let Some(target) = target(padding, spec, &own)? {
-                inputs.push(Sizes { spec, own, target });
+                inputs.push(InputShapes { spec, own, target });
             }
         }
         Ok(Some(Self { config, padding, inputs }))
     }
 
-    fn sizes(&self, input: &str) -> Option<&Sizes<'c>> {
+    fn sizes(&self, input: &str) -> Option<&InputShapes<'c>> {
         self.inputs.iter().find(|sizes| &*sizes.spec.name == input)
     }
 
-    /// An input as the model gets it, where it is one that is padded and there is something to pad.
+    /// Returns an input in the form for the model, if it is a padded one and something must be padded.
     pub fn join<'t>(
         &self,
         spec: &TensorSpec,
         is_scalar: bool,
         batch: &'t Batch,
         group: &[usize],
-    ) -> Option<Result<Joined<'t>>>
+    ) -> Option<Result<JoinedInput<'t>>>
     where
         'c: 't,
     {
@@ -79,11 +79,11 @@ impl<'c> PaddedGroup<'c> {
                 _ => padded_elements(spec, &sizes.target, &input.value, &tensors)?,
             };
             let shape = to_model(spec, is_scalar, &sizes.target).with_leading(items);
-            Ok(Joined { shape, content, is_shared: false })
+            Ok(JoinedInput { shape, content, is_shared: false })
         }))
     }
 
-    /// The mask: as a request brought it, else as long as the request's input.
+    /// Returns the mask: that of the request, else one as long as the request's input.
     fn mask<'t>(
         &self,
         mask: &PaddingMask,
@@ -91,7 +91,7 @@ impl<'c> PaddedGroup<'c> {
         input: &PaddedInput,
         batch: &Batch,
         group: &[usize],
-    ) -> Result<Joined<'t>> {
+    ) -> Result<JoinedInput<'t>> {
         let source = self.sizes(&mask.source).ok_or_else(|| missing(spec))?;
         let dims = |dims: &[i64]| mask_dims(spec, source.spec, dims).ok_or_else(|| missing(spec));
         let mut masks = Vec::with_capacity(group.len());
@@ -108,10 +108,10 @@ impl<'c> PaddedGroup<'c> {
         let masks: Vec<&Tensor> = masks.iter().collect();
         let (items, content) = padded_elements(spec, &target, &input.value, &masks)?;
         let shape = to_model(spec, false, &target).with_leading(items);
-        Ok(Joined { shape, content, is_shared: false })
+        Ok(JoinedInput { shape, content, is_shared: false })
     }
 
-    /// What the request at `position` of the group gets of its rows of an output: as much as its input is long.
+    /// Cuts the request's rows of an output to the length of its input. `position` is its place in the group.
     pub fn cut(
         &self,
         output: &TensorSpec,
@@ -138,7 +138,7 @@ impl<'c> PaddedGroup<'c> {
         Ok((wanted, data))
     }
 
-    fn not_divided(&self, output: &TensorSpec, source: &Sizes<'_>, shape: &Shape) -> Error {
+    fn not_divided(&self, output: &TensorSpec, source: &InputShapes<'_>, shape: &Shape) -> Error {
         Error::internal(format!(
             "output '{name}' of model '{}' has shape {shape}, and is not as long as the padded input '{}' of shape {}: \
              name the input whose length it has, or none, in the parameter pad_batches.length_of.{name}",
@@ -150,7 +150,7 @@ impl<'c> PaddedGroup<'c> {
     }
 }
 
-/// The dimensions that one input of all requests is padded to; `None` where none brings it.
+/// Returns the dimensions that an input of all requests is padded to; `None` if no request has it.
 fn target(padding: &Padding, spec: &TensorSpec, shapes: &[Shape]) -> Result<Option<Shape>> {
     let mut longest: Option<Shape> = None;
     for shape in shapes {
@@ -171,20 +171,20 @@ fn target(padding: &Padding, spec: &TensorSpec, shapes: &[Shape]) -> Result<Opti
     Ok(longest.map(round_up))
 }
 
-/// The dimensions of a mask: its open ones are, in order, those of its input.
+/// Returns the dimensions of a mask. Its open dimensions are those of its input, in order.
 fn mask_dims(mask: &TensorSpec, source: &TensorSpec, dims: &[i64]) -> Option<Shape> {
     let mut open = source.dims.iter().zip(dims).filter(|(spec, _)| **spec < 0).map(|(_, &dim)| dim);
     mask.dims.iter().map(|&dim| if dim < 0 { open.next() } else { Some(dim) }).collect()
 }
 
-/// `brought`: bytes of the request's input.
+/// Returns a mask of ones. `brought` is the number of bytes of the request's input.
 fn ones(spec: &TensorSpec, one: &[u8], shape: Shape, brought: usize) -> Result<Tensor> {
     let data = Buffer::from(one.repeat(check_size(spec, shape.element_count(), brought)?));
     Ok(Tensor { name: spec.name.clone(), data_type: spec.data_type, shape, data })
 }
 
-/// The bytes or texts of an input once it is padded: at most so many times as many as requests brought, or so many as do
-/// no harm. A tensor without elements may have dimensions of any size.
+/// Returns the size of a padded input in bytes or texts. Fails above `MOST_GROWTH` times the size in the requests, unless it is
+/// at most `HARMLESS`. A tensor without elements may have dimensions of any size.
 fn check_size(spec: &TensorSpec, padded: Option<usize>, brought: usize) -> Result<usize> {
     const MOST_GROWTH: usize = 16;
     const HARMLESS: usize = 16 << 20;
@@ -203,19 +203,19 @@ fn other_mask(spec: &TensorSpec, given: &Tensor, source: &TensorSpec, shape: &Sh
     ))
 }
 
-/// Of all tensors.
+/// Returns the number of items of all tensors.
 fn items(tensors: &[&Tensor]) -> i64 {
     tensors.iter().filter_map(|tensor| tensor.shape.first()).sum()
 }
 
-/// Of each tensor where its elements lie in one of dimensions `target`.
+/// Returns, for each tensor, the places of its elements in one of dimensions `target`.
 fn places(spec: &TensorSpec, target: &Shape, tensors: &[&Tensor]) -> Result<Vec<Vec<Piece>>> {
     let of = |tensor: &&Tensor| pieces(&tensor.shape, &target.with_leading(items(&[tensor])));
     let places: Option<Vec<_>> = tensors.iter().map(of).collect();
     places.ok_or_else(|| too_large(spec))
 }
 
-/// Elements of a fixed size.
+/// Pads elements of a fixed size.
 fn padded_elements<'t>(
     spec: &TensorSpec,
     target: &Shape,
@@ -269,7 +269,7 @@ fn padded_texts<'t>(
     Ok((items, Content::Texts(all)))
 }
 
-/// The corner of dimensions `wanted` of a tensor of dimensions `shape`: without a copy where its elements lie together.
+/// Returns the corner of dimensions `wanted` of a tensor of dimensions `shape`, without a copy if its elements are contiguous.
 fn corner(data_type: DataType, wanted: &Shape, shape: &Shape, data: &Buffer) -> Option<Buffer> {
     let pieces = pieces(wanted, shape)?;
     let Some(size) = data_type.byte_size() else { return text_corner(&pieces, wanted, data) };

@@ -1,16 +1,16 @@
-//! A tensor as the corner of a larger one: which elements are its own, and which lie around them.
+//! Locates a tensor as the corner of a larger one: its own elements, and those around them.
 
-/// Elements of the larger tensor, one behind the other.
+/// Consecutive elements of the larger tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// As many elements of the smaller one, the next ones.
+    /// The next elements of the smaller tensor, by their number.
     Own(usize),
-    /// As many around it.
+    /// Elements around it, by their number.
     Around(usize),
 }
 
-/// The elements of a tensor of dimensions `outer`, in order, of which a tensor of dimensions `inner` is the corner where
-/// all indices are 0. `None` where it is not, or the elements cannot be counted.
+/// Returns the elements, in order, of a tensor of dimensions `outer` whose first corner is a tensor of dimensions `inner`.
+/// Returns `None` if it does not fit, or if the elements cannot be counted.
 pub(super) fn pieces(inner: &[i64], outer: &[i64]) -> Option<Vec<Piece>> {
     if inner.len() != outer.len() || inner.iter().zip(outer).any(|(i, o)| i > o) {
         return None;
@@ -43,7 +43,7 @@ fn count(dims: &[i64]) -> Option<usize> {
     dims.iter().try_fold(1_usize, |n, &dim| n.checked_mul(usize::try_from(dim).ok()?))
 }
 
-/// Joins what is of one kind, leaves out what is nothing.
+/// Adds a piece: joins it to a last one of the same kind, and skips an empty one.
 fn add(pieces: &mut Vec<Piece>, piece: Piece) {
     match (pieces.last_mut(), piece) {
         (_, Piece::Own(0) | Piece::Around(0)) => {}

@@ -78,9 +78,9 @@ impl GroupRunner for Model {
         &self.config
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
-        let input = |joined: Option<Joined<'_>>| match joined.expect("brought or made") {
-            Joined { shape, content: Content::Elements(data), .. } => (shape, data.to_vec()),
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
+        let input = |joined: Option<JoinedInput<'_>>| match joined.expect("brought or made") {
+            JoinedInput { shape, content: Content::Elements(data), .. } => (shape, data.to_vec()),
             other => panic!("{other:?}"),
         };
         Ok(joined.into_iter().map(input).collect())
@@ -231,9 +231,9 @@ impl GroupRunner for Texts {
         &self.config
     }
 
-    fn prepare(&self, joined: Vec<Option<Joined<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
+    fn prepare(&self, joined: Vec<Option<JoinedInput<'_>>>, _: &[usize]) -> Result<Self::Inputs> {
         match joined.into_iter().flatten().next() {
-            Some(Joined { shape, content: Content::Texts(texts), .. }) => {
+            Some(JoinedInput { shape, content: Content::Texts(texts), .. }) => {
                 let text = |text: &[u8]| String::from_utf8(text.to_vec()).expect("a text");
                 Ok((shape, texts.into_iter().map(text).collect()))
             }

@@ -1,4 +1,4 @@
-//! The backends that are open, and their settings; and what completing a configuration needs of one.
+//! The open backends and their settings, and the completion of configurations.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use galatea_types::{Error, LockExt, Result};
 
 use crate::{backend_registry::Registry, backend_settings::BackendSettings};
 
-/// Opens each backend, or what inspects the files of its models, when it is first needed.
+/// Opens each backend, or its inspector, when it is first needed.
 pub(crate) struct Backends<T: ?Sized = dyn Backend> {
     registry: Registry<T>,
     opened: Mutex<BTreeMap<String, Arc<T>>>,
@@ -23,8 +23,7 @@ impl<T: ?Sized> Backends<T> {
         Self { registry, opened: Mutex::default(), settings }
     }
 
-    /// The backend of this name, opened now if it was not yet. A failure is not remembered: the next load
-    /// tries again.
+    /// Returns the backend with this name, and opens it if necessary. A failure is not kept: the next load tries again.
     pub fn open(&self, name: &str) -> Result<Arc<T>> {
         let mut opened = self.opened.lock_unpoisoned();
         if let Some(backend) = opened.get(name) {
@@ -35,7 +34,7 @@ impl<T: ?Sized> Backends<T> {
         Ok(backend)
     }
 
-    /// Returns what inspects the models of a backend that is not open yet, where opening it takes long.
+    /// Returns the inspector for models of a backend that is not open yet, if opening it takes long.
     fn inspector_before_opening(&self, name: &str) -> Option<Arc<dyn Inspector>> {
         let inspector = self.registry.inspector(name)?;
         let is_open = self.opened.try_lock().is_ok_and(|opened| opened.contains_key(name));
@@ -55,7 +54,7 @@ impl<T: ?Sized> Backends<T> {
     }
 }
 
-/// What completes a configuration: a backend where models are loaded, an inspector where their files are only looked at.
+/// Completes a configuration: a backend when models are loaded, an inspector when their files are only inspected.
 pub(crate) enum Completer {
     Backend(Arc<dyn Backend>),
     Inspector(Arc<dyn Inspector>),
@@ -69,7 +68,7 @@ impl Completer {
         }
     }
 
-    /// Of an inspected model it is not known before the server runs.
+    /// Returns true for an inspector, because only a running server knows.
     pub fn can_use_gpus(&self) -> bool {
         match self {
             Self::Backend(backend) => backend.can_use_gpus(),
@@ -110,7 +109,7 @@ impl Completers<'_> {
         }
     }
 
-    /// Settings of a backend, with those for all.
+    /// Returns the settings of a backend, including those for all.
     pub fn settings(&self, backend: &str) -> BTreeMap<String, String> {
         match self {
             Self::Backends(backends) => backends.settings.of(backend),

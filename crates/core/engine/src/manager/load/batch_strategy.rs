@@ -1,5 +1,5 @@
-//! Custom batching strategies, libraries of Triton's that decide which requests join a batch: refused, because without them
-//! batches would not be what their model was made for.
+//! Refuses custom batching strategies, Triton's libraries that decide which requests join a batch. Without its strategy, a
+//! model would get batches that it was not made for.
 
 use std::path::Path;
 
@@ -11,9 +11,9 @@ use crate::repository::ModelFolder;
 const FILE: &str = "batchstrategy.so";
 const PARAMETER: &str = "TRITON_BATCH_STRATEGY_PATH";
 
-/// Refuses a model that has a strategy. `backends`: the folder of the backends, if there is one.
+/// Refuses a model that has a strategy. `backends` is the folder of the backends, if there is one.
 ///
-/// A library is looked for where Triton does, and only for models that it would be used for.
+/// A library is searched in Triton's places, and only for models that would use it.
 pub(super) fn check(
     config: &ModelConfig,
     folder: &ModelFolder,

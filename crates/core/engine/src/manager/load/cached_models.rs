@@ -1,4 +1,4 @@
-//! Which models the response cache answers for, and what tells their answers apart.
+//! Selects the models that the response cache answers for, and the scopes that separate their responses.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -11,19 +11,19 @@ use galatea_types::{Error, Result, product};
 use super::polled_model::Loading;
 use crate::{options::EngineOptions, repository, served_model::ServedModel};
 
-/// Whether the responses of a model are kept.
+/// Returns true if the responses of a model are cached.
 pub(super) fn is_cached(options: &EngineOptions, config: &ModelConfig) -> bool {
     options.response_cache.is_some() && config.caches_responses()
 }
 
-/// Whose answers lie under the keys of a version that is about to be loaded; `None` where none are kept. `steps`: the
-/// models of an ensemble's steps.
+/// Returns the scope of a version's responses in the cache; `None` if they are not cached. `steps` are the models of an
+/// ensemble's steps.
 ///
-/// Every load has a scope of its own: what was answered before a reload is never found again, and makes room when its turn
-/// comes. Where servers share the cache, the content of the files takes the place of the load.
+/// Every load has its own scope. So responses from before a reload are never found again, and are evicted in their turn. If
+/// servers share the cache, the scope depends on the content of the files instead of the load.
 ///
 /// # Errors
-/// When the files have to be read and cannot be.
+/// When the files must be read and cannot be.
 pub(super) fn scope(
     options: &EngineOptions,
     Loading { polled, config, version, generation, .. }: Loading<'_>,
@@ -62,7 +62,7 @@ pub(super) fn scope(
     Ok(Some(Scope::of(head.into_iter().chain(scopes.iter().map(Scope::as_bytes)))))
 }
 
-/// A scheduler that asks the cache before this one, where there is a scope.
+/// Puts the cache in front of a scheduler, if there is a scope.
 pub(super) fn wrap(
     options: &EngineOptions,
     inner: Arc<dyn Scheduler>,
@@ -78,13 +78,13 @@ pub(super) fn wrap(
         scope,
         cache,
         statistics: statistics.clone(),
-        // Not where a test counts how many requests wait in the queue.
+        // Off if a test counts the requests that wait in the queue.
         joins_equal: options.hold.queued == 0,
         inner,
     }))
 }
 
-/// Of what makes up a version on every server alike: its configuration as it was read, and its files.
+/// Returns a scope that is equal on every server with this version: from its configuration as read, and its files.
 fn content(raw: &RawModelConfig, folder: &Path, version: i64) -> io::Result<Scope> {
     let text = to_text(raw);
     let mut parts = vec![text.into_bytes()];

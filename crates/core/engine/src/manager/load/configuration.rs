@@ -1,5 +1,5 @@
-//! From a model's configuration as written to the checked one, in two steps: what is refused when it is read (polled)
-//! from its repository, and what when a version is loaded, after its backend has completed it.
+//! Makes a checked configuration of a written one, in two steps: checks when it is read (polled) from its repository, and
+//! checks when a version is loaded, after its backend has completed it.
 
 use std::{io, sync::Arc};
 
@@ -24,13 +24,13 @@ use crate::{
 pub(crate) struct Completion<'a> {
     pub backends: Completers<'a>,
     pub options: &'a EngineOptions,
-    /// Those of the options, or fewer.
+    /// The GPUs of the options, or fewer.
     pub gpus: &'a GpuOptions,
-    /// Where paths in the configuration may lead.
+    /// The rules for paths in the configuration.
     pub paths: &'a PathRules,
 }
 
-/// The configuration in a model's folder.
+/// Reads the configuration in a model's folder.
 pub(super) fn read(
     folder: &ModelFolder,
     name: &ConfigName,
@@ -58,13 +58,13 @@ pub(super) fn read(
 
 /// A configuration as it was read.
 pub(crate) struct PolledConfig {
-    /// With the backend named, and nothing else completed.
+    /// The configuration with the backend named, and nothing else completed.
     pub raw: RawModelConfig,
     pub version_policy: VersionPolicy,
 }
 
 impl Completion<'_> {
-    /// Names the backend, and refuses what no backend could complete.
+    /// Names the backend, and refuses a configuration that no backend could complete.
     pub fn poll(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<PolledConfig> {
         let raw = self.with_backend(raw, folder)?;
         let normalized = galatea_config::normalize(raw.clone(), &self.context(folder, &[]))?;
@@ -83,7 +83,7 @@ impl Completion<'_> {
         NormalizeContext { directory_name: &folder.name, version_files, available_gpus }
     }
 
-    /// Names the backend, by the files of the model where nothing else does.
+    /// Names the backend; from the model's files if the configuration does not.
     pub fn with_backend(
         &self,
         raw: RawModelConfig,
@@ -98,8 +98,8 @@ impl Completion<'_> {
         })
     }
 
-    /// Asks the backend of a polled configuration for what only the model knows, fills in the rest, and checks the
-    /// whole. As in Triton a backend that is not there is the first reason, and instances that cannot run the second.
+    /// Lets the backend complete a polled configuration, fills in the rest and checks the whole. As in Triton,
+    /// a missing backend is reported first, and instances that cannot run second.
     pub fn run(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
         let raw = paths::check_files(raw, &folder.name)?;
         if raw.backend.is_empty() {
@@ -130,7 +130,7 @@ impl Completion<'_> {
         ModelConfig::check(self.normalized(completed, folder, Some(backend))?, &context)
     }
 
-    /// Refuses what the backend would refuse, before it is opened.
+    /// Refuses a configuration that the backend would refuse, before it is opened.
     fn inspect_first(
         &self,
         raw: &RawModelConfig,
@@ -139,19 +139,19 @@ impl Completion<'_> {
     ) -> Result<()> {
         let completer = Completer::Inspector(inspector.clone());
         let config = self.run_with(raw.clone(), folder, &completer).or_else(|error| {
-            // Only the backend knows whether it can use the GPUs: what is wrong has to be wrong either way.
+            // Only the backend knows if it can use the GPUs, so only a mistake in both cases counts.
             let gpus = GpuOptions { available: Vec::new(), ..self.gpus.clone() };
             let without = Completion { gpus: &gpus, ..*self };
             without.run_with(raw.clone(), folder, &completer).map_err(|_| error)
         })?;
-        // Of several versions each has reasons of its own, which it gets when it is loaded.
+        // With several versions, each has its own errors, which it gets when it is loaded.
         let &[version] = &*versions_to_load(raw, &folder.versions) else { return Ok(()) };
         self.with_context(&raw.backend, (folder, version), |context| {
             inspector.inspect(&config, context)
         })
     }
 
-    /// Asks the backend of a polled configuration for what only the model knows.
+    /// Lets the backend complete a polled configuration with data that only the model has.
     pub fn complete(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<RawModelConfig> {
         if raw.backend.is_empty() {
             return Ok(raw);
@@ -160,8 +160,8 @@ impl Completion<'_> {
         self.ask_backend(raw, &backend, folder)
     }
 
-    /// All that is wrong with a polled configuration, without the places. `is_completed`: its backend has said already
-    /// what only the model knows.
+    /// Returns all mistakes of a polled configuration, without the places. `is_completed` is true if its backend has already
+    /// completed it.
     pub fn mistakes(
         &self,
         raw: RawModelConfig,
@@ -202,7 +202,7 @@ impl Completion<'_> {
         }
     }
 
-    /// Whether there are GPUs that this backend can use; with none named, any backend.
+    /// Returns true if there are GPUs that this backend can use, or any backend if none is given.
     fn has_use_of_gpus(&self, backend: Option<&Completer>) -> bool {
         !self.gpus.available.is_empty() && backend.is_none_or(Completer::can_use_gpus)
     }
@@ -222,7 +222,7 @@ impl Completion<'_> {
         })
     }
 
-    /// Calls `ask` with what a backend is told of one version of a model.
+    /// Calls `ask` with the context of one version of a model for a backend.
     pub fn with_context<T>(
         &self,
         backend: &str,
@@ -241,7 +241,7 @@ impl Completion<'_> {
         })
     }
 
-    /// With every default. The backend is named already, so no file of the model says more about it.
+    /// Adds all defaults. The backend is already named, so no file of the model says more about it.
     fn normalized(
         &self,
         mut raw: RawModelConfig,
@@ -260,7 +260,7 @@ impl Completion<'_> {
     }
 }
 
-/// Refuses a library that a configuration asks for and that its backend is not. In Triton's words, as far as they go.
+/// Refuses a configuration whose `runtime` is not that of its backend, in Triton's words as far as they apply.
 fn check_runtime(raw: &RawModelConfig, backend: &Completer) -> Result<()> {
     let runtime = raw.runtime.as_str();
     if runtime.is_empty() || backend.has_runtime(runtime) {
@@ -279,8 +279,8 @@ fn check_runtime(raw: &RawModelConfig, backend: &Completer) -> Result<()> {
     Err(found.into_unplaced_error(Code::InvalidArg))
 }
 
-/// Groups of kind GPU that name none get those there are, so that the backend reports why it cannot use them, and
-/// not the check that none was named. All other groups are filled in as on a machine without GPUs.
+/// Gives GPU groups without GPUs all available ones, so that the backend reports why it cannot use them, and not the check
+/// that none was named. All other groups are filled in as on a machine without GPUs.
 fn keep_off_gpus(raw: RawModelConfig, gpus: &[u32]) -> RawModelConfig {
     let mut draft = ConfigDraft::from(raw);
     draft.list_gpus(gpus);

@@ -1,13 +1,13 @@
-//! Why an ensemble cannot run on the models of its steps.
+//! The reasons why an ensemble cannot run on the models of its steps.
 
 use std::collections::BTreeSet;
 
 use galatea_config::{ConfigDraft, Diagnostic, FieldPath};
 use galatea_types::{Code, Error, suggest};
 
-use crate::{manager::plan::Cycle, model_id::ModelId};
+use crate::{manager::plan::DependencyCycle, model_id::ModelId};
 
-/// A step of an ensemble that cannot run. The errors are Triton's words, which name the ensemble and the model it depends on.
+/// A step of an ensemble that cannot run. The errors have Triton's texts, which name the ensemble and the model it depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BrokenStep<'a> {
     pub ensemble: &'a ModelId,
@@ -15,7 +15,7 @@ pub(crate) struct BrokenStep<'a> {
 }
 
 impl BrokenStep<'_> {
-    /// The error where the model is not there. `models`: those that a repository holds.
+    /// Returns the error of a missing model. `models` are those in the repositories.
     pub fn unavailable(&self, model: &str, models: &BTreeSet<ModelId>) -> Error {
         let text = format!(
             "ensemble {} contains models that are not available or ambiguous: {model}",
@@ -24,7 +24,7 @@ impl BrokenStep<'_> {
         self.error(text, "model_name", missing_model_advice(model, models))
     }
 
-    /// The error where the model is there, and not in the version. `loaded`: those that it is in.
+    /// Returns the error of a model that lacks the version. `loaded` are its loaded versions.
     pub fn version_not_loaded(&self, model: &ModelId, version: i64, loaded: &[i64]) -> Error {
         let text = format!(
             "ensemble '{}' depends on '{model}' whose required version {version} is not loaded.",
@@ -41,7 +41,7 @@ impl BrokenStep<'_> {
     }
 }
 
-/// What to do where an ensemble names a model that no repository holds. `models`: those that one does.
+/// Returns advice on an ensemble that names a model in no repository. `models` are those in the repositories.
 fn missing_model_advice(wanted: &str, models: &BTreeSet<ModelId>) -> Option<String> {
     if models.iter().any(|model| &*model.name == wanted) {
         return None;
@@ -53,7 +53,7 @@ fn missing_model_advice(wanted: &str, models: &BTreeSet<ModelId>) -> Option<Stri
     })
 }
 
-/// What to do where an ensemble names a version of a model that is not loaded.
+/// Returns advice on an ensemble that names a version of a model that is not loaded.
 fn version_advice(loaded: &[i64]) -> String {
     let listed: Vec<_> = loaded.iter().rev().take(5).map(i64::to_string).collect();
     format!(
@@ -63,8 +63,12 @@ fn version_advice(loaded: &[i64]) -> String {
     )
 }
 
-/// The error of an ensemble that needs itself. `draft`: its configuration, for the step that leads back to it.
-pub(crate) fn cycle_error(ensemble: &ModelId, cycle: &Cycle, draft: &ConfigDraft) -> Error {
+/// Returns the error of an ensemble that needs itself. `draft` is its configuration, for the step that leads back to it.
+pub(crate) fn cycle_error(
+    ensemble: &ModelId,
+    cycle: &DependencyCycle,
+    draft: &ConfigDraft,
+) -> Error {
     let last = &cycle.last;
     let text =
         format!("circular dependency between ensembles: {ensemble} -> ... -> {last} -> {ensemble}");

@@ -1,4 +1,4 @@
-//! Why a model failed to load, as clients, the log and dependent ensembles report it.
+//! The failures of loads, as clients, the log and dependent ensembles report them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,16 +13,16 @@ pub(crate) enum LoadFailure {
     Exiting,
     /// Its folder or configuration could not be read.
     Unreadable(Error),
-    /// No version is to be loaded, for this reason.
+    /// It has no version to load, for this reason.
     NoVersion(Error),
-    /// Some of its versions failed, and with them all.
+    /// Some of its versions failed, so none is loaded.
     Versions(VersionFailures),
-    /// An ensemble that does not fit the models of its steps.
+    /// It is an ensemble that does not fit the models of its steps.
     Invalid(Error),
 }
 
 impl LoadFailure {
-    /// The error for the client that requested the load.
+    /// Returns the error for the client that requested the load.
     pub fn into_error(self, model: &ModelId) -> Error {
         let failed = |reason: &dyn fmt::Display| {
             Error::invalid_arg(format!("load failed for model '{model}': {reason}\n"))
@@ -43,8 +43,8 @@ impl LoadFailure {
         }
     }
 
-    /// Why an ensemble that depends on the model cannot be loaded either, behind the names of both. `None`: the model is as one
-    /// that is not there.
+    /// Returns why an ensemble that depends on the model cannot be loaded, after the names of both. Returns `None` if the model
+    /// counts as missing.
     pub fn for_dependent(&self, model: &ModelId) -> Option<String> {
         let reason = match self {
             Self::Exiting | Self::Unreadable(_) => return None,
@@ -63,8 +63,8 @@ impl LoadFailure {
     }
 }
 
-/// The error for the client that requested the load of all models of one name: what is wrong with those that could be
-/// read comes first.
+/// Returns the error for the client that requested the load of all models with one name. Failures of models that could be
+/// read come first.
 pub(crate) fn joined(failures: impl Iterator<Item = (ModelId, LoadFailure)>) -> Result<()> {
     let is_load = |(_, failure): &(_, LoadFailure)| {
         !matches!(failure, LoadFailure::Unreadable(_) | LoadFailure::Exiting)
@@ -81,31 +81,31 @@ pub(crate) fn joined(failures: impl Iterator<Item = (ModelId, LoadFailure)>) -> 
     Err(Error::invalid_arg(text).with_source(first))
 }
 
-/// The versions that failed, and why. Never empty.
+/// The versions that failed, with the reasons. Never empty.
 #[derive(Clone, Debug)]
 pub(crate) struct VersionFailures(pub Vec<VersionFailure>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct VersionFailure {
     pub version: i64,
-    /// It is ready as it was before: only its instances were to be changed.
+    /// True if it is as ready as before: only a change of its instances failed.
     pub is_ready: bool,
     pub error: Error,
 }
 
 impl VersionFailure {
-    /// The reason in the index: code and text.
+    /// Returns the reason for the index: code and text.
     pub fn reason(&self) -> String {
         format!("{}: {}", self.error.code().as_str(), self.error)
     }
 
-    /// The reason in the log: with its causes, such as the traceback of a Python model.
+    /// Returns the reason for the log, with its causes, such as the traceback of a Python model.
     pub fn reason_with_causes(&self) -> String {
         format!("{}: {}", self.error.code().as_str(), self.error.with_causes())
     }
 }
 
-/// One after the other.
+/// Writes the failures one after the other.
 impl fmt::Display for VersionFailures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for failure in &self.0 {
@@ -117,7 +117,7 @@ impl fmt::Display for VersionFailures {
     }
 }
 
-/// Why a model without any version cannot be loaded.
+/// Returns the error of a model without any version.
 pub(crate) fn no_version(model: &ModelId) -> Error {
     Error::invalid_arg(format!(
         "at least one version must be available under the version policy of model '{model}'"

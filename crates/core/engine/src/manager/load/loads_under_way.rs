@@ -1,5 +1,5 @@
-//! Which models are wanted by loads of others that are under way: an ensemble loads the models of its steps, which must not
-//! go before it has them.
+//! The models that running loads of others need. An ensemble loads the models of its steps, which must not be unloaded before
+//! it has them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,10 +9,10 @@ use std::{
 
 use galatea_types::{Clock, LockExt};
 
-/// The longest that an unload waits: a model that is loaded may itself wait for it.
+/// The longest wait of an unload: a model that is being loaded may itself wait for the unload.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The loads that want other models than the one they were asked for.
+/// The running loads that need other models than the requested one.
 #[derive(Default)]
 pub(crate) struct LoadsUnderWay {
     table: Mutex<Table>,
@@ -23,23 +23,23 @@ pub(crate) struct LoadsUnderWay {
 #[derive(Default)]
 struct Table {
     next: u64,
-    /// Names of the models that each load wants.
+    /// Names of the models that each load needs.
     wanted: BTreeMap<u64, BTreeSet<Arc<str>>>,
 }
 
-/// A load that is under way until this is dropped.
+/// A running load, which ends when this is dropped.
 pub(crate) struct LoadUnderWay<'a> {
     loads: &'a LoadsUnderWay,
     number: u64,
 }
 
 impl LoadsUnderWay {
-    /// None yet. The time is told by `clock`.
+    /// Creates an empty table. `clock` is the clock of all waits.
     pub fn by_clock(clock: Clock) -> Self {
         Self { clock, ..Self::default() }
     }
 
-    /// A load begins that wants these models besides the one it was asked for.
+    /// Begins a load that needs these models in addition to the requested one.
     pub fn begin(&self, wanted: BTreeSet<Arc<str>>) -> LoadUnderWay<'_> {
         let mut table = self.table.lock_unpoisoned();
         let number = table.next;
@@ -50,7 +50,7 @@ impl LoadsUnderWay {
         LoadUnderWay { loads: self, number }
     }
 
-    /// Waits until no load wants this model, for a minute at most.
+    /// Waits until no load needs this model, at most a minute.
     pub fn wait_until_unwanted(&self, name: &str) {
         let deadline = self.clock.now() + LIMIT;
         let is_wanted =

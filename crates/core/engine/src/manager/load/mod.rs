@@ -1,6 +1,6 @@
-//! Loading what was planned: files, configurations, backends, instances.
+//! Loads the planned models: files, configurations, backends, instances.
 //!
-//! From the bottom up: a [`PolledModel`] is one model as it was read, the [`version_loader`] makes running versions of it, and the
+//! From the bottom up: a [`PolledModel`] is one model as it was read. The [`version_loader`] makes running versions of it. The
 //! [`ModelLoader`] does that for one model at a time.
 
 mod backends;

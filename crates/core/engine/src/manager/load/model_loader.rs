@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     lifecycle::{Generation, Lifecycle},
-    manager::plan::{Cycle, Dependencies, LoadRequest, is_current},
+    manager::plan::{Dependencies, DependencyCycle, LoadRequest, is_current},
     model_id::ModelId,
     options::EngineOptions,
     overrides::OverrideFolders,
@@ -28,16 +28,16 @@ use crate::{
     served_model::ServedModel,
 };
 
-/// What a load that did not fail did.
+/// The result of a load that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loaded {
-    /// What is ready was made now.
+    /// New versions are ready.
     Anew,
-    /// Nothing: what is ready was made of the files that are there.
+    /// Nothing changed: the ready versions were made from the present files.
     Already,
 }
 
-/// Loads models one by one, and puts them in the place of what was ready before.
+/// Loads models one by one, and replaces the ready versions.
 pub(crate) struct ModelLoader {
     pub options: Arc<EngineOptions>,
     pub repository: Arc<Repository>,
@@ -46,12 +46,12 @@ pub(crate) struct ModelLoader {
     pub dependencies: Arc<Mutex<Dependencies>>,
     pub versions: VersionLoader,
     pub operations: Operations,
-    /// Where the files of load requests are put.
+    /// The folders for the files of load requests.
     pub override_folders: Arc<OverrideFolders>,
 }
 
 impl ModelLoader {
-    /// Loads a model, unless it is ready and nothing changed. `failures`: of the models it may depend on.
+    /// Loads a model, unless it is ready and nothing changed. `failures` are those of the models it may depend on.
     pub fn load(
         &self,
         request: &LoadRequest,
@@ -83,7 +83,7 @@ impl ModelLoader {
         let before = self.dependencies.lock_unpoisoned().record(request, snapshot);
         let loaded = self.load_now(request, unchanged, failures);
         if loaded.is_err() {
-            // Nothing stays of a name that no repository holds, or of what came with the request.
+            // Nothing is kept of a name in no repository, or of data that came with the request.
             let is_kept = request.overrides.is_empty() && self.is_held(id);
             self.dependencies.lock_unpoisoned().load_failed(id, before, is_kept);
             if !self.knows(id) {
@@ -97,7 +97,7 @@ impl ModelLoader {
         self.dependencies.lock_unpoisoned().contains(id)
     }
 
-    /// The ready versions whose files are those they were loaded from: they are kept if their configuration stays.
+    /// Returns the ready versions whose files have not changed since their load: they are kept if their configuration stays.
     fn unchanged_versions(
         &self,
         id: &ModelId,
@@ -124,18 +124,18 @@ impl ModelLoader {
         self.load_versions(&polled, unchanged, complete, |loading| self.versions.load(loading))
     }
 
-    /// Unloads all versions of a model once their last requests have left.
+    /// Unloads all versions of a model after their last requests.
     pub fn unload(&self, id: &ModelId) {
         let _one_at_a_time = self.operations.begin(id);
         self.models.replace(id, ReadyVersions::new());
     }
 
-    /// Whether a repository has such a model, or several.
+    /// Returns true if one or more repositories have such a model.
     fn is_held(&self, id: &ModelId) -> bool {
         !matches!(self.repository.find(id), Ok(None))
     }
 
-    /// Says and remembers why an ensemble cannot be loaded.
+    /// Logs and records why an ensemble cannot be loaded.
     fn reject_ensemble(&self, id: &ModelId, source: &ConfigSource, error: Error) -> LoadFailure {
         let error = source.locate(error);
         let shown = Diagnostic::of(&error).map(|found| found.render(galatea_config::coloured));
@@ -144,8 +144,8 @@ impl ModelLoader {
         LoadFailure::Invalid(error)
     }
 
-    /// Says and remembers that an ensemble needs itself.
-    pub fn reject_cycle(&self, request: &LoadRequest, cycle: &Cycle) -> LoadFailure {
+    /// Logs and records that an ensemble needs itself.
+    pub fn reject_cycle(&self, request: &LoadRequest, cycle: &DependencyCycle) -> LoadFailure {
         let id = &request.id;
         let source = guarded(|| match &request.overrides.config {
             Some(json) => Ok(ConfigSource::json(json.as_str())),
@@ -222,11 +222,11 @@ impl ModelLoader {
             self.reject_ensemble(&polled.id, &polled.source, error)
         })?;
         let load = |loading: Loading<'_>| self.versions.load_ensemble(loading, &models);
-        // On other models than before.
+        // The ensemble runs on other models than before.
         self.load_versions(polled, ReadyVersions::new(), || Ok(config.clone()), load)
     }
 
-    /// The models of an ensemble's steps; they are kept as long as the ensemble is.
+    /// Returns the models of an ensemble's steps, which are kept as long as the ensemble is.
     fn models_of_steps(
         &self,
         id: &ModelId,
@@ -267,8 +267,8 @@ impl ModelLoader {
         Ok(models)
     }
 
-    /// Remembers why a model is not ready, for the index. A model that is still ready has no failure, and a name
-    /// that no repository holds is no model: a client could fill the table with those.
+    /// Records for the index why a model is not ready. A model that is still ready has no failure. A name that
+    /// no repository has is no model: a client could fill the table with such names.
     fn record_poll_failure(&self, id: &ModelId, was_read: bool, error: &Error) {
         if !self.models.contains(id) && self.is_held(id) {
             self.lifecycle.set_poll_failure(id, was_read, error.message());
@@ -276,7 +276,7 @@ impl ModelLoader {
         }
     }
 
-    /// Remembers the line of its configuration that a model failed for, if it was one.
+    /// Records the line of its configuration that made a model fail, if one did.
     fn record_excerpt(&self, id: &ModelId, error: &Error) {
         let found = Diagnostic::of(error).filter(|found| found.line().is_some());
         if let Some(found) = found {
@@ -284,7 +284,7 @@ impl ModelLoader {
         }
     }
 
-    /// Does a part of a load, again if it fails and more tries are asked for.
+    /// Does a part of a load, and repeats it after a failure as often as the options say.
     fn retry<T>(&self, id: &ModelId, part: impl Fn() -> Result<T>) -> Result<T> {
         let mut done = guarded(&part);
         let retries = self.options.load_retry_count;
@@ -320,8 +320,8 @@ impl ModelLoader {
         ready.iter().filter_map(change).collect()
     }
 
-    /// All or nothing: when one version fails, what was ready before still is. `kept`: ready versions that stay, and get
-    /// other instances, if nothing else of their configuration changes.
+    /// Loads all versions or none: if one fails, the previous ones stay ready. `kept` are ready versions that
+    /// stay, and get other instances, if nothing else in their configuration changes.
     fn load_versions(
         &self,
         polled: &PolledModel,
@@ -385,7 +385,7 @@ impl ModelLoader {
     }
 }
 
-/// Logs why a version could not be loaded, or changed while it is ready. Returns what others are told.
+/// Logs why a version could not be loaded, or changed while it is ready. Returns the failure for other readers.
 fn failed(polled: &PolledModel, version: i64, is_ready: bool, error: Error) -> VersionFailure {
     let told = polled.explain(version, polled.hidden.hide(error.clone()));
     let failure = VersionFailure { version, is_ready, error: polled.explain(version, error) };
@@ -397,13 +397,13 @@ fn failed(polled: &PolledModel, version: i64, is_ready: bool, error: Error) -> V
     VersionFailure { error: told, ..failure }
 }
 
-/// What a terminal shows of an error that came from a line of a configuration: that line, with a caret under the place.
+/// Returns the terminal's form of an error in a configuration: its line, with a caret under the place.
 fn shown(head: &str, error: &Error) -> Option<String> {
     let found = Diagnostic::of(error).map(|found| found.render(galatea_config::coloured));
     Some(format!("{head}\n{}", found?))
 }
 
-/// Told at a load, since polls look often.
+/// Warned of at a load, because polls look often.
 fn warn_of_partly_seen(id: &ModelId, snapshot: &FolderSnapshot) {
     for entry in snapshot.partly_seen() {
         log::warn!(
@@ -414,7 +414,7 @@ fn warn_of_partly_seen(id: &ModelId, snapshot: &FolderSnapshot) {
     }
 }
 
-/// Logs what of the configuration this server does not do.
+/// Logs the settings of the configuration that this server does not support.
 fn warn(config: &ModelConfig, polled: &PolledModel) {
     for warning in config.warnings() {
         let warning = polled.source.locate_diagnostic(warning);
@@ -423,13 +423,13 @@ fn warn(config: &ModelConfig, polled: &PolledModel) {
     }
 }
 
-/// Checks whether an ensemble fits its models, and completes its configuration with what follows from theirs.
+/// Checks that an ensemble fits its models, and completes its configuration from theirs.
 fn join(config: &ModelConfig, models: &[Arc<ServedModel>]) -> Result<Arc<ModelConfig>> {
     let configs: Vec<_> = models.iter().map(|m| m.config.clone()).collect();
     let namespaces = models.iter().map(|m| &*m.id.namespace);
     let config = config.with_step_models(&configs)?.with_step_namespaces(namespaces);
     let config = Arc::new(config);
-    // The graph knows which tensors must not meet; it is made again for each version.
+    // The graph knows which tensors must not be combined; it is created again for each version.
     ensemble_scheduler(&config, models, 0, Arc::default())?;
     Ok(config)
 }

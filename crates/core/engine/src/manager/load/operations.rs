@@ -1,4 +1,4 @@
-//! One load or unload of a model at a time.
+//! Allows one load or unload of a model at a time.
 
 use std::{
     collections::HashSet,
@@ -9,22 +9,22 @@ use galatea_types::{CondvarExt, LockExt};
 
 use crate::model_id::ModelId;
 
-/// The models that are being loaded or unloaded. Different models do not wait for each other, and of one that is done
-/// nothing stays.
+/// The models that are being loaded or unloaded. Different models do not wait for each other. A model is removed after its
+/// operation.
 #[derive(Default)]
 pub(crate) struct Operations {
     busy: Mutex<HashSet<ModelId>>,
     changed: Condvar,
 }
 
-/// An operation on one model: the next begins when this is dropped.
+/// An operation on one model. The next one begins when this is dropped.
 pub(crate) struct Operation<'a> {
     operations: &'a Operations,
     model: &'a ModelId,
 }
 
 impl Operations {
-    /// Waits until nothing else is done to the model.
+    /// Waits until no other operation on the model runs.
     pub fn begin<'a>(&'a self, model: &'a ModelId) -> Operation<'a> {
         let busy = self.busy.lock_unpoisoned();
         let mut busy = self.changed.wait_while_unpoisoned(busy, |busy| busy.contains(model));

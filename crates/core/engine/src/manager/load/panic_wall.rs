@@ -1,4 +1,4 @@
-//! A panic while a model is loaded fails that load.
+//! Makes a panic during the load of a model fail that load.
 
 use std::{
     any::Any,
@@ -7,13 +7,13 @@ use std::{
 
 use galatea_types::{Error, Result};
 
-/// Does a part of a load; a panic is its error. What the part changes besides must be right whenever it ends: the
-/// models that are ready and their records are changed in one step each.
+/// Does a part of a load and returns a panic as its error. The part must leave other data valid wherever it ends: the ready
+/// models and their records are each changed in one step.
 pub(super) fn guarded<T>(part: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
-/// The panic itself is in the log, with its place.
+/// Returns the error for a panic; the panic itself is in the log, with its place.
 fn error_of(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

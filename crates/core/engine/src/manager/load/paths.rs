@@ -1,4 +1,4 @@
-//! Which files a configuration may name.
+//! Checks the files that a configuration names.
 
 use galatea_backend::{PathRules, relative_inside};
 use galatea_config::{ConfigDraft, Diagnostic, FieldPath, RawModelConfig};
@@ -6,7 +6,7 @@ use galatea_types::{Code, Error};
 
 use crate::{manager::plan::LoadRequest, repository::Repository};
 
-/// The first place of the field in a configuration.
+/// Returns the first place of the field in a configuration.
 fn field_of(field: &'static str) -> FieldPath {
     match field {
         "label_filename" => "output.label_filename".into(),
@@ -16,8 +16,8 @@ fn field_of(field: &'static str) -> FieldPath {
     }
 }
 
-/// Refuses files that lie outside of the model's folder, whoever wrote the configuration: the labels of a model would
-/// show their text to clients.
+/// Refuses files outside of the model's folder, whoever wrote the configuration: as labels, their text would be
+/// shown to clients.
 pub(super) fn check_files(raw: RawModelConfig, model: &str) -> Result<RawModelConfig, Error> {
     let draft = ConfigDraft::from(raw);
     let outside = draft.files().into_iter().find(|(_, path)| relative_inside(path).is_none());
@@ -32,7 +32,7 @@ pub(super) fn check_files(raw: RawModelConfig, model: &str) -> Result<RawModelCo
     Ok(draft.into_raw())
 }
 
-/// Where other paths of the configuration may lead: anywhere if it is the repository's, or if requests are trusted.
+/// Returns the rules for other paths. All are allowed in the repository's configuration, or if requests are trusted.
 pub(super) fn rules(
     request: &LoadRequest,
     repository: &Repository,

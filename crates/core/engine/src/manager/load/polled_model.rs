@@ -1,4 +1,4 @@
-//! One model as it was read from its repository, to be loaded.
+//! A model as it was read from its repository, for a load.
 
 use std::{sync::Arc, time::Instant};
 
@@ -24,29 +24,29 @@ use crate::{
     served_model::ServedModel,
 };
 
-/// A model as it is to be loaded: its files, its configuration as it was read, and which versions.
+/// A model to load: its files, its configuration as it was read, and its versions.
 pub(crate) struct PolledModel {
     pub id: ModelId,
-    /// The model's files as a folder of this machine, be it the repository's own or a copy. Every version loaded
-    /// of it keeps it until it is unloaded.
+    /// The model's files in a folder of this machine: the repository's own or a copy. Every version loaded from
+    /// it keeps it until the version is unloaded.
     pub folder: ModelFolder,
-    /// Takes the place of the folder out of errors that clients read.
+    /// Removes the place of the folder from errors that clients read.
     pub hidden: HiddenFolder,
     pub versions: Vec<i64>,
     version_policy: VersionPolicy,
-    /// Where paths in the configuration may lead.
+    /// The rules for paths in the configuration.
     pub paths: PathRules,
-    /// With the backend named, and nothing else completed.
+    /// The configuration with the backend named, and nothing else completed.
     pub raw: Arc<RawModelConfig>,
-    /// What that was read from, for the places of mistakes that are found later.
+    /// The text that it was read from, for the places of mistakes that are found later.
     pub source: ConfigSource,
 }
 
-/// A version of it that is being loaded.
+/// A version of the model that is being loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Loading<'a> {
     pub polled: &'a PolledModel,
-    /// Complete.
+    /// The complete configuration.
     pub config: &'a Arc<ModelConfig>,
     pub version: i64,
     pub generation: Generation,
@@ -80,7 +80,7 @@ impl PolledModel {
         Ok(Self { id, folder, hidden, versions, version_policy, paths, raw, source })
     }
 
-    /// Why it has no version to load.
+    /// Returns the reason why it has no version to load.
     pub fn without_version(&self) -> Error {
         let reason = no_version(&self.id);
         if self.folder.versions.is_empty() {
@@ -96,7 +96,7 @@ impl PolledModel {
         self.source.locate(Error::invalid_arg(reason.message()).with_source(found))
     }
 
-    /// Versions that the configuration names and that are not there. The others are loaded.
+    /// Returns the versions that the configuration names and that are missing. The others are loaded.
     pub fn missing_versions(&self) -> Vec<Diagnostic> {
         let VersionPolicy::Specific(wanted) = &self.version_policy else { return Vec::new() };
         let missing = wanted.iter().enumerate().filter(|(_, v)| !self.folder.versions.contains(v));
@@ -112,10 +112,10 @@ impl PolledModel {
         found.take(MOST_MISSING).collect()
     }
 
-    /// Why a version could not be loaded, with the place in the configuration, or what is wrong with the model's file.
+    /// Adds the place in the configuration, or the mistake in the model's file, to the error of a version.
     pub fn explain(&self, version: i64, error: Error) -> Error {
         let error = self.source.locate(error);
-        // A place in the configuration is the mistake already.
+        // An error with a place in the configuration needs no other explanation.
         if Diagnostic::of(&error).is_some_and(|found| found.line().is_some()) {
             return error;
         }
@@ -125,7 +125,7 @@ impl PolledModel {
         }
     }
 
-    /// Says what is not as it was meant and keeps nothing from loading, but for what `told` has already.
+    /// Logs oddities that do not prevent a load, except those that `told` already has.
     pub fn log_oddities(&self, told: &str) {
         for missing in self.source.locate_all(self.missing_versions()) {
             log::error!(model = *self.id.name; "{}", missing.one_line());
@@ -146,12 +146,12 @@ impl PolledModel {
         self.raw.platform == ENSEMBLE_PLATFORM
     }
 
-    /// The configuration as its backend completes it, without the defaults of the server.
+    /// Returns the configuration as its backend completes it, without the server's defaults.
     pub fn draft(&self, completion: &Completion<'_>) -> Result<RawModelConfig> {
         completion.complete(RawModelConfig::clone(&self.raw), &self.folder)
     }
 
-    /// The checked configuration, completed by its backend.
+    /// Returns the checked configuration, completed by its backend.
     pub fn complete(&self, completion: &Completion<'_>) -> Result<Arc<ModelConfig>> {
         let config = completion.run(RawModelConfig::clone(&self.raw), &self.folder)?;
         check_instances(&config, self.versions.len())?;
@@ -160,7 +160,7 @@ impl PolledModel {
         Ok(Arc::new(config))
     }
 
-    /// All that is wrong with the configuration, as far as the model's files say.
+    /// Returns all mistakes of the configuration, as far as the model's files show them.
     pub fn mistakes(&self, completion: &Completion<'_>) -> Vec<Diagnostic> {
         match self.draft(completion) {
             Ok(completed) => completion.mistakes(completed, &self.folder, true),
@@ -168,14 +168,14 @@ impl PolledModel {
         }
     }
 
-    /// Whether the versions it was made from would differ from this ready one in their instances at most.
+    /// Returns true if its versions would differ from this ready one in their instances at most.
     pub fn changes_instances_only(&self, ready: &ServedModel) -> bool {
         differ_in_instances_only(&self.raw, &ready.polled)
             || differ_in_instances_only(&self.raw, ready.current_config().raw())
     }
 
-    /// The checked configuration for that: the one of the ready version, with the instance groups of this one. No
-    /// backend is asked.
+    /// Returns the checked configuration for that: the one of the ready version with the instance groups of this one. Calls no
+    /// backend.
     pub fn regroup(
         &self,
         ready: &ServedModel,
@@ -188,8 +188,8 @@ impl PolledModel {
     }
 }
 
-/// Reads the configuration of a model, and lets the agents that it names look at the model's folder. Where one replaces the
-/// folder, the configuration is the one in the new folder.
+/// Reads the configuration of a model, and lets the agents that it names check the model's folder. If one replaces the
+/// folder, the configuration is read from the new folder.
 fn read(
     overrides: &LoadOverrides,
     completion: &Completion<'_>,
@@ -216,8 +216,8 @@ fn read(
     Ok((visited, draft, source))
 }
 
-/// All that is wrong with the configuration in a folder whose model cannot be read, and the text that it is in. Nothing
-/// where that cannot be read.
+/// Returns all mistakes of the configuration in a folder whose model cannot be read, and its text. Returns nothing if the
+/// configuration cannot be read.
 pub(crate) fn mistakes_of_folder(
     folder: &ModelFolder,
     name: &ConfigName,
@@ -234,10 +234,10 @@ pub(crate) fn mistakes_of_folder(
     (source, found)
 }
 
-/// Versions that are not there, and are told.
+/// The largest number of missing versions that are reported.
 const MOST_MISSING: usize = 20;
 
-/// Instances of all versions of a model: each has a thread at least.
+/// The largest number of instances of all versions of a model: each has at least one thread.
 const MAX_INSTANCES: u64 = 4096;
 
 fn check_instances(config: &ModelConfig, versions: usize) -> Result<()> {
@@ -256,13 +256,13 @@ fn check_instances(config: &ModelConfig, versions: usize) -> Result<()> {
     Ok(())
 }
 
-/// `wanted`: the versions that the policy names and that are not there.
+/// Returns advice on missing versions. `wanted` are the missing ones that the policy names.
 fn version_choice_advice(folder: &ModelFolder, wanted: &[i64]) -> String {
     const MOST: usize = 5;
     let listed = |versions: &mut dyn Iterator<Item = &i64>| {
         versions.take(MOST).map(i64::to_string).collect::<Vec<_>>().join(", ")
     };
-    // The newest: one of those is meant.
+    // Lists the newest, of which one is probably meant.
     let there = listed(&mut folder.versions.iter().rev());
     let of = if folder.versions.len() == 1 { "version" } else { "versions" };
     let more = if folder.versions.len() > MOST { " and more" } else { "" };

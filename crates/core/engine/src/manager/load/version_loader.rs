@@ -1,4 +1,4 @@
-//! From a polled model to one version with running instances.
+//! Makes a version with running instances from a polled model.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct VersionLoader {
     pub options: Arc<EngineOptions>,
     pub backends: Backends,
-    /// What models see of the server.
+    /// The server's services for models.
     pub server: ServerAccess,
     /// Unloads a version when no request can reach it any more.
     pub unloader: Unloader,
@@ -51,7 +51,7 @@ impl VersionLoader {
             server: self.server.clone(),
             devices: options.devices.clone(),
         };
-        // Threads that a runtime starts for all instances are where these are.
+        // Threads that a runtime starts for all instances get the placement of the instances.
         let placement = options.execution.shared_placement(config, &instances);
         let loaded = placement.run(|| backend.load(context));
         let model = loaded.map_err(|error| Error::internal(error.to_string()))??;
@@ -75,7 +75,7 @@ impl VersionLoader {
         Ok(served)
     }
 
-    /// Loads one version of an ensemble; `models` are those of its steps, in order.
+    /// Loads one version of an ensemble. `models` are those of its steps, in order.
     pub fn load_ensemble(
         &self,
         loading: Loading<'_>,
@@ -90,8 +90,8 @@ impl VersionLoader {
         })
     }
 
-    /// The version with the scheduler that `start` starts, and the queue of its instances if it has some, behind the
-    /// response cache. `steps`: the models of an ensemble's steps.
+    /// Returns the version with the scheduler that `start` starts, the queue of its instances if it has one, and the response
+    /// cache in front. `steps` are the models of an ensemble's steps.
     fn served(
         &self,
         loading: Loading<'_>,
@@ -129,9 +129,9 @@ impl VersionLoader {
         })
     }
 
-    /// Whether a ready version can be given the instances of this configuration while it is ready.
+    /// Returns true if a ready version can get the instances of this configuration without a reload.
     pub fn can_change_instances(&self, model: &ServedModel, config: &ModelConfig) -> bool {
-        // What its instances have of sequences would be lost.
+        // The sequences of its instances would be lost.
         let has_sequences = matches!(config.scheduling(), Scheduling::Sequence(_));
         !has_sequences
             && differ_in_instances_only(model.current_config().raw(), config.raw())
@@ -141,8 +141,8 @@ impl VersionLoader {
                 .is_some_and(|model| model.can_have(&instance_specs(config.instance_groups())))
     }
 
-    /// Gives a ready version the instances of this configuration. Blocks until the new ones are ready, and those that go
-    /// have answered what they have.
+    /// Gives a ready version the instances of this configuration. Blocks until the new ones are ready, and the
+    /// removed ones have answered their requests.
     pub fn change_instances(&self, model: &ServedModel, config: &Arc<ModelConfig>) -> Result<()> {
         let wanted = instance_specs(config.instance_groups());
         let now = model.instances.as_ref().map(|queue| queue.instances()).unwrap_or_default();
@@ -162,7 +162,7 @@ impl VersionLoader {
     }
 }
 
-/// `models` are those of the steps, in order.
+/// Creates the scheduler of an ensemble. `models` are those of its steps, in order.
 pub(crate) fn ensemble_scheduler(
     config: &Arc<ModelConfig>,
     models: &[Arc<ServedModel>],

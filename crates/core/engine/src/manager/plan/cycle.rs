@@ -1,45 +1,45 @@
-//! Ensembles that need themselves.
+//! Finds ensembles that need themselves.
 
 use std::collections::BTreeMap;
 
 use crate::model_id::ModelId;
 
-/// How an ensemble needs itself.
+/// The way in which an ensemble needs itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cycle {
-    /// The model of its step that leads back to it.
+pub(crate) struct DependencyCycle {
+    /// The model of its step that leads back to the ensemble.
     pub first: ModelId,
     /// The last model on the way back.
     pub last: ModelId,
 }
 
-/// The ensembles that need themselves. `needs`: the models that each one needs.
+/// Returns the ensembles that need themselves. `needs` has the models that each one needs.
 pub(crate) fn cycles<'a>(
     needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>,
-) -> BTreeMap<&'a ModelId, Cycle> {
+) -> BTreeMap<&'a ModelId, DependencyCycle> {
     let mut found = BTreeMap::new();
     for id in needs.keys().copied() {
         if found.contains_key(id) {
             continue;
         }
-        // Each on the way back needs itself by the same way.
+        // Each model on the way back needs itself in the same way.
         let path = way_back(id, needs);
         let around =
             path.iter().cycle().skip(1).zip(path.iter().cycle().skip(path.len().max(1) - 1));
         for (at, (first, last)) in path.iter().zip(around) {
-            let cycle = || Cycle { first: (*first).clone(), last: (*last).clone() };
+            let cycle = || DependencyCycle { first: (*first).clone(), last: (*last).clone() };
             found.entry(*at).or_insert_with(cycle);
         }
     }
     found
 }
 
-/// The models on a way from one back to itself, which is the first of them. Empty: there is none.
+/// Returns the models on a way from one back to itself, which comes first. Empty if there is none.
 fn way_back<'a>(
     id: &'a ModelId,
     needs: &BTreeMap<&'a ModelId, Vec<&'a ModelId>>,
 ) -> Vec<&'a ModelId> {
-    // Each that was reached, and from where.
+    // The models reached, each with the model it was reached from.
     let mut reached: BTreeMap<&ModelId, &ModelId> = BTreeMap::new();
     let mut pending = vec![id];
     while let Some(at) = pending.pop() {

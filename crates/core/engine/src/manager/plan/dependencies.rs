@@ -1,4 +1,4 @@
-//! Which models need which, and which of them are to be loaded.
+//! Records which models need which, and which of them must be loaded again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,27 +8,27 @@ use std::{
 use super::requests::LoadRequest;
 use crate::{model_id::ModelId, overrides::LoadOverrides, repository::FolderSnapshot};
 
-/// Every model that was loaded, or was to be, and was not unloaded by name since; and which of them need which. An
-/// ensemble stays known when a model it needs is unloaded, and is loaded again with it.
+/// Every model that was loaded, or requested, and not unloaded by name since, with the models it needs. An ensemble stays
+/// recorded when a model it needs is unloaded, and is loaded again with it.
 #[derive(Debug, Default)]
-pub(crate) struct Dependencies(BTreeMap<ModelId, Known>);
+pub(crate) struct Dependencies(BTreeMap<ModelId, KnownModel>);
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    /// Names of the models of an ensemble's steps; empty for every other model.
+pub(crate) struct KnownModel {
+    /// Names of the models of an ensemble's steps; empty for all other models.
     steps: BTreeSet<Arc<str>>,
-    /// Those of them that are models of its own namespace. Each of the others may mean any model of that name.
+    /// Those of them that are in its own namespace. Each of the others may mean any model with that name.
     own: BTreeSet<Arc<str>>,
-    /// Named by the user or a client, not just needed by an ensemble.
+    /// True if the user or a client named it, and not only an ensemble needs it.
     is_explicit: bool,
-    /// What it was last loaded with.
+    /// The overrides of its last load.
     overrides: LoadOverrides,
-    /// Its folder when what is ready now was loaded from it. `None`: it was loaded from files of a request.
+    /// The folder that the ready versions were loaded from; `None` if they were loaded from files of a request.
     snapshot: Option<FolderSnapshot>,
 }
 
-impl Known {
-    /// `names`: of `models`.
+impl KnownModel {
+    /// Returns true if it needs any of `models`; `names` are their names.
     fn needs_any(
         &self,
         id: &ModelId,
@@ -41,8 +41,8 @@ impl Known {
         })
     }
 
-    /// The models that it needs, as far as they are known: a name that several have means none.
-    fn needs(&self, id: &ModelId, known: &BTreeMap<ModelId, Known>) -> BTreeSet<ModelId> {
+    /// Returns the recorded models that it needs. A name that several models have means none.
+    fn needs(&self, id: &ModelId, known: &BTreeMap<ModelId, KnownModel>) -> BTreeSet<ModelId> {
         let model = |step: &Arc<str>| match self.own.contains(step) {
             true => Some(id.sibling(step.clone())),
             false => {
@@ -55,13 +55,13 @@ impl Known {
 }
 
 impl Dependencies {
-    /// Remembers a model before it is loaded, so that whoever changes a model it needs meanwhile knows of it. Returns
-    /// what was known before.
+    /// Records a model before it is loaded, so that changes of models it needs during the load are not missed. Returns the
+    /// previous record.
     pub fn record(
         &mut self,
         request: &LoadRequest,
         snapshot: Option<FolderSnapshot>,
-    ) -> Option<Known> {
+    ) -> Option<KnownModel> {
         let before = self.0.get(&request.id).cloned();
         let entry = self.0.entry(request.id.clone()).or_default();
         entry.snapshot = snapshot;
@@ -75,16 +75,16 @@ impl Dependencies {
         before
     }
 
-    /// An ensemble found out which models its steps mean: those of its own namespace are `own`.
+    /// Records the models of an ensemble's steps that are in its own namespace.
     pub fn resolved(&mut self, id: &ModelId, own: BTreeSet<Arc<str>>) {
         if let Some(entry) = self.0.get_mut(id) {
             entry.own = own;
         }
     }
 
-    /// The load failed: what is ready is what was before. `is_kept`: the model is to be loaded as soon as what it
-    /// needs is there.
-    pub fn load_failed(&mut self, id: &ModelId, before: Option<Known>, is_kept: bool) {
+    /// Records a failed load: the previous versions are still ready. `is_kept` is true if the model must be loaded as soon as
+    /// the models it needs are ready.
+    pub fn load_failed(&mut self, id: &ModelId, before: Option<KnownModel>, is_kept: bool) {
         let Some(entry) = self.0.get_mut(id) else { return };
         match before {
             _ if is_kept => entry.snapshot = before.and_then(|before| before.snapshot),
@@ -93,7 +93,7 @@ impl Dependencies {
         }
     }
 
-    /// A client named a model that need not be loaded again.
+    /// Marks a model as named by a client, although it need not be loaded again.
     pub fn set_explicit(&mut self, id: &ModelId) {
         if let Some(entry) = self.0.get_mut(id) {
             entry.is_explicit = true;
@@ -112,13 +112,13 @@ impl Dependencies {
         self.0.get(id)?.snapshot.as_ref()
     }
 
-    /// Ensembles that need any of these, at any depth, without these themselves.
+    /// Returns the ensembles that need any of these models, at any depth, without these models themselves.
     pub fn dependents(&self, of: &BTreeSet<ModelId>) -> Vec<LoadRequest> {
         let known = &self.0;
         let mut reached = of.clone();
         loop {
             let names = reached.iter().map(|id| id.name.clone()).collect();
-            let depends = |(id, k): &(&ModelId, &Known)| {
+            let depends = |(id, k): &(&ModelId, &KnownModel)| {
                 !reached.contains(*id) && k.needs_any(id, &reached, &names)
             };
             let more: Vec<_> = known.iter().filter(depends).map(|(id, _)| id.clone()).collect();
@@ -139,8 +139,8 @@ impl Dependencies {
         reached.difference(of).filter_map(request).collect()
     }
 
-    /// Forgets models; `with_needs`: also the models that only they needed and nobody asked for. Returns all that were
-    /// forgotten, those of `models` that were not known included.
+    /// Forgets models; with `with_needs`, also the models that only they needed and nobody asked for. Returns all forgotten
+    /// models, including those of `models` that were not recorded.
     pub fn forget(&mut self, models: BTreeSet<ModelId>, with_needs: bool) -> BTreeSet<ModelId> {
         let known = &mut self.0;
         let mut pending: Vec<ModelId> = models.iter().cloned().collect();

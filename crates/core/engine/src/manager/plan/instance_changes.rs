@@ -1,11 +1,11 @@
-//! Which instances a version has by its configuration, and which come and go when that changes.
+//! Derives the instances of a version from its configuration, and the changes between two configurations.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use galatea_backend::{InstanceAlarm, InstanceSpec};
 use galatea_config::{InstanceGroup, InstanceKind};
 
-/// `{group}_{i}` for CPU instances, `{group}_{i}_gpu{n}` for each GPU of a GPU group.
+/// Returns the instances, named `{group}_{i}` on the CPU and `{group}_{i}_gpu{n}` for each GPU of a GPU group.
 pub(crate) fn instance_specs(groups: &[InstanceGroup]) -> Vec<InstanceSpec> {
     let mut specs = Vec::new();
     for group in groups {
@@ -33,15 +33,15 @@ pub(crate) fn instance_specs(groups: &[InstanceGroup]) -> Vec<InstanceSpec> {
     specs
 }
 
-/// From the instances there are to those that are wanted.
+/// The change from the present instances to the wanted ones.
 pub(crate) struct InstanceChange {
     pub added: Vec<InstanceSpec>,
-    /// The numbers of those to be removed.
+    /// The numbers of the instances to remove.
     pub removed: Vec<usize>,
 }
 
 impl InstanceChange {
-    /// An instance stays if a wanted one is like it, whatever the name; of several, those of the same name do.
+    /// Keeps an instance that equals a wanted one, whatever its name. Of several equal ones, those with the same name are kept.
     pub fn between(now: Vec<InstanceSpec>, wanted: Vec<InstanceSpec>) -> Self {
         let used: BTreeSet<usize> = now.iter().map(|spec| spec.index).collect();
         let free = (0..).filter(|index| !used.contains(index));
@@ -52,7 +52,7 @@ impl InstanceChange {
     }
 }
 
-/// Takes the instances away that can stay. Returns what is missing, and what is left.
+/// Removes the instances that can stay from both lists. Returns the missing and the remaining ones.
 fn keep(
     mut now: Vec<InstanceSpec>,
     mut wanted: Vec<InstanceSpec>,

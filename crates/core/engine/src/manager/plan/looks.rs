@@ -1,57 +1,57 @@
-//! What is new or changed in the repositories, from one look to the next.
+//! Finds new and changed models in the repositories between two looks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dependencies::Dependencies;
 use crate::{model_id::ModelId, repository::FolderSnapshot};
 
-/// What earlier looks have seen.
+/// The results of earlier looks.
 ///
-/// A folder that is being copied changes from one look to the next: a model is loaded when two looks in a row saw the
+/// A folder that is being copied changes from one look to the next. So a model is loaded when two looks in a row found the
 /// same.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
-    /// Models that are not loaded as they are, as they were at the last look.
+pub(crate) struct PollHistory {
+    /// The folders, at the last look, of models that are not loaded in that form.
     changed: BTreeMap<ModelId, FolderSnapshot>,
-    /// Models that could not be loaded as they are.
+    /// Folders of models whose load failed.
     failed: BTreeMap<ModelId, FolderSnapshot>,
 }
 
-/// Whether somebody should look again soon.
+/// The result of a look: if another one should follow soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PollOutcome {
-    /// Everything there is was loaded, or failed to.
+    /// All models were loaded, or failed to load.
     Settled,
     /// A model is new or has changed, and may still be changing.
     Changing,
 }
 
-/// What a look has found: the folder of each model, and whether every repository could be read.
+/// The folders of all models, and if every repository could be read.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct PolledFolders {
     pub models: BTreeSet<ModelId>,
-    /// As far as they can be read.
+    /// Those that could be read.
     pub folders: BTreeMap<ModelId, FolderSnapshot>,
     pub is_complete: bool,
 }
 
-impl Seen {
-    /// Models that are loaded and not there any more. A repository that cannot be read now has its models still.
+impl PolledFolders {
+    /// Returns loaded models that were removed. A repository that cannot be read now still has its models.
     pub fn gone(&self, loaded: &Dependencies) -> BTreeSet<ModelId> {
         let gone = loaded.models().into_iter().filter(|id| !self.models.contains(id));
         if self.is_complete { gone.collect() } else { BTreeSet::new() }
     }
 
-    /// Models that are not loaded as they are.
+    /// Returns the models that are not loaded in their present form.
     pub fn not_loaded(mut self, loaded: &Dependencies) -> BTreeMap<ModelId, FolderSnapshot> {
         self.folders.retain(|id, now| loaded.snapshot(id) != Some(now));
         self.folders
     }
 }
 
-impl Looks {
-    /// The models to load now, out of those that are not loaded as they are. `retries`: those that failed as they
-    /// are, too.
+impl PollHistory {
+    /// Returns those of the models not loaded in their present form that must be loaded now. With `retries`, includes those
+    /// that failed in this form.
     pub fn settled(
         &mut self,
         now: BTreeMap<ModelId, FolderSnapshot>,
@@ -71,7 +71,7 @@ impl Looks {
         settled
     }
 
-    /// Remembers those of the settled models that could not be loaded.
+    /// Records those of the settled models that could not be loaded.
     pub fn loaded(
         &mut self,
         settled: BTreeMap<ModelId, FolderSnapshot>,
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_model_is_settled_when_two_looks_saw_the_same() {
-        let mut looks = Looks::default();
+        let mut looks = PollHistory::default();
         let now = |files: &[&str]| BTreeMap::from([(ModelId::from("m"), snapshot(files))]);
         assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);
         assert_eq!(looks.outcome(), PollOutcome::Changing);

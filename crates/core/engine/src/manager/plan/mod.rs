@@ -1,7 +1,7 @@
-//! Planning: which models a call, a look at the repositories or the start loads, in which order, and which stay as they are.
+//! Plans which models a call, a look at the repositories or the start loads, in which order, and which stay as they are.
 //!
-//! All of it follows from what it is given: the repositories as a [`RepositoryView`], what is loaded as [`Dependencies`], and
-//! the request. No file, thread or clock is touched here.
+//! Plans depend only on the arguments: the repositories as a [`RepositoryView`], the loaded models as [`Dependencies`], and the
+//! request. Planning uses no file, thread or clock.
 
 mod cycle;
 mod dependencies;
@@ -13,13 +13,13 @@ mod versions;
 
 pub use self::looks::PollOutcome;
 pub(crate) use self::{
-    cycle::{Cycle, cycles},
+    cycle::{DependencyCycle, cycles},
     requests::LoadRequest,
 };
 pub(super) use self::{
     dependencies::Dependencies,
     instance_changes::{InstanceChange, instance_specs},
-    looks::{Looks, Seen},
+    looks::{PollHistory, PolledFolders},
     order::{Step, in_order},
     requests::{RepositoryView, Requests, is_current, with_needs},
     versions::{choose_versions, versions_to_load},

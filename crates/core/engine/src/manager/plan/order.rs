@@ -1,9 +1,9 @@
-//! The order of loads: each model after those it needs.
+//! Orders loads: each model after those it needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    cycle::{Cycle, cycles},
+    cycle::{DependencyCycle, cycles},
     requests::LoadRequest,
 };
 use crate::model_id::ModelId;
@@ -13,16 +13,16 @@ pub(crate) enum Step {
     /// Loads models at the same time: none needs another one of them.
     Load(Vec<LoadRequest>),
     /// Rejects an ensemble that needs itself.
-    Reject(LoadRequest, Cycle),
+    Reject(LoadRequest, DependencyCycle),
 }
 
-/// Puts loads in order. `is_known`: whether clients may mean a model, be it loaded or not.
+/// Puts loads in order. `is_known` returns true if clients may mean a model, loaded or not.
 pub(crate) fn in_order(
     mut pending: Vec<LoadRequest>,
     is_known: &dyn Fn(&ModelId) -> bool,
 ) -> Vec<Step> {
     let all = pending.iter().map(|r| r.id.clone()).collect();
-    let needs = Needs { all, is_known };
+    let needs = ModelNeeds { all, is_known };
     let mut steps = Vec::new();
     while !pending.is_empty() {
         let (wave, rest) = needs.next_wave(pending);
@@ -37,17 +37,17 @@ pub(crate) fn in_order(
     steps
 }
 
-struct Needs<'a> {
-    /// All models that are to be loaded.
+struct ModelNeeds<'a> {
+    /// All models to load.
     all: BTreeSet<ModelId>,
     is_known: &'a dyn Fn(&ModelId) -> bool,
 }
 
-impl Needs<'_> {
-    /// The models that can be loaded now, and the others.
+impl ModelNeeds<'_> {
+    /// Returns the models that can be loaded now, and the others.
     ///
-    /// A step means the model of the ensemble's namespace, and another one of that name where that cannot be read: so
-    /// the ensemble waits for both, but where it would wait for ever.
+    /// A step means the model in the ensemble's namespace, or another one with that name if the first cannot be read. So the
+    /// ensemble waits for both, unless it would wait for ever.
     fn next_wave(&self, pending: Vec<LoadRequest>) -> (Vec<LoadRequest>, Vec<LoadRequest>) {
         let names: BTreeSet<_> = pending.iter().map(|r| r.id.name.clone()).collect();
         let (wave, rest): (Vec<_>, Vec<_>) =
@@ -59,7 +59,7 @@ impl Needs<'_> {
         rest.iter().cloned().partition(is_free)
     }
 
-    /// Out of `pending`, the models that a request needs.
+    /// Returns the models in `pending` that a request needs.
     fn of<'p>(
         &self,
         request: &LoadRequest,

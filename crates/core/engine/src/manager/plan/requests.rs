@@ -1,4 +1,4 @@
-//! Which models are to be loaded, and whether what is ready of one stays.
+//! Plans the models to load, and decides if a ready model stays.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,16 +7,16 @@ use std::{
 
 use crate::{model_id::ModelId, overrides::LoadOverrides, repository::FolderSnapshot};
 
-/// The repositories, as planning asks them.
+/// The repositories, as planning uses them.
 pub(crate) trait RepositoryView {
-    /// The models that a name may mean.
+    /// Returns the models that a name may mean.
     fn named(&self, name: &str) -> Vec<ModelId>;
 
-    /// Whether exactly one repository holds the model.
+    /// Returns true if exactly one repository has the model.
     fn holds(&self, id: &ModelId) -> bool;
 
-    /// Names of the models that an ensemble's steps run on; empty for every other model, and where the configuration cannot
-    /// be read: loading it reports why.
+    /// Returns the names of the models of an ensemble's steps. Empty for all other models, and if the configuration cannot be
+    /// read: the load reports why.
     fn steps(&self, id: &ModelId, overrides: &LoadOverrides) -> BTreeSet<Arc<str>>;
 }
 
@@ -24,20 +24,20 @@ pub(crate) trait RepositoryView {
 #[derive(Clone, Debug)]
 pub(crate) struct LoadRequest {
     pub id: ModelId,
-    /// Names of the models of an ensemble's steps; empty for every other model.
+    /// Names of the models of an ensemble's steps; empty for all other models.
     pub steps: BTreeSet<Arc<str>>,
-    /// It was named by the user or a client.
+    /// True if the user or a client named it.
     pub is_explicit: bool,
     pub overrides: LoadOverrides,
-    /// It is loaded again because a model it needs has changed.
+    /// True if it is loaded again because a model it needs has changed.
     pub is_dependent: bool,
 }
 
 /// The models to load, each once.
 pub(crate) type Requests = BTreeMap<ModelId, LoadRequest>;
 
-/// Plans to load the models that somebody named, and what they need, at any depth: of that, what is ready and did not change
-/// is left alone.
+/// Plans to load the named models and the models that they need, at any depth. Of the latter, ready and unchanged ones are
+/// not loaded again.
 pub(crate) fn with_needs<'a>(
     named: impl IntoIterator<Item = &'a ModelId>,
     overrides: &LoadOverrides,
@@ -70,10 +70,10 @@ fn add_request(
     }
 }
 
-/// Returns whether what is ready of a model is what the request would make. `works`: a version is ready and can execute.
-/// `loaded` and `now`: the folder as it was then and is now, `None` where the files came with a request.
+/// Returns true if a load would make the same versions that are ready. `works`: a version is ready and can execute. `loaded`
+/// and `now` are the folder at the load and now; `None` if the files came with a request.
 ///
-/// A configuration that came with an earlier request stays until a file of the model changes.
+/// A configuration from an earlier request stays until a file of the model changes.
 pub(crate) fn is_current(
     request: &LoadRequest,
     works: bool,
@@ -83,6 +83,6 @@ pub(crate) fn is_current(
     if request.is_dependent || !request.overrides.is_empty() || !works {
         return false;
     }
-    // Only a client who names it wants the files of the repository in the place of those that a request brought.
+    // Only a client that names it wants the repository's files in place of those from a request.
     loaded.is_none() && !request.is_explicit || loaded.is_some() && loaded == now
 }

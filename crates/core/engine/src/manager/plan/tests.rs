@@ -155,7 +155,7 @@ fn a_look_finds_what_is_new_changed_or_gone() {
             .collect();
         // That of one cannot be read.
         let models = folders.keys().cloned().chain([id("unread")]).collect();
-        Seen { models, folders, is_complete }
+        PolledFolders { models, folders, is_complete }
     };
     assert_eq!(seen(true).gone(&loaded), BTreeSet::from([id("gone")]));
     assert_eq!(seen(false).gone(&loaded), BTreeSet::new(), "a repository cannot be read");

@@ -1,15 +1,14 @@
-//! Which versions of a model its configuration wants.
+//! Selects the versions of a model that its configuration wants.
 
 use galatea_config::{RawModelConfig, VersionPolicy};
 
-/// The versions of a model that a configuration, as far as it is written, wants. Where it wants none that is there, the
-/// lowest stands for them.
+/// Returns the versions of a model that an unfinished configuration wants. If none of them exists, returns the lowest version.
 pub(crate) fn versions_to_load(raw: &RawModelConfig, all: &[i64]) -> Vec<i64> {
     let chosen = choose_versions(&VersionPolicy::of(raw), all);
     if chosen.is_empty() { all.first().copied().into_iter().collect() } else { chosen }
 }
 
-/// The versions out of all that a policy chooses.
+/// Returns the versions that a policy selects.
 pub(crate) fn choose_versions(policy: &VersionPolicy, all: &[i64]) -> Vec<i64> {
     match policy {
         VersionPolicy::All => all.to_vec(),

@@ -1,4 +1,4 @@
-//! What the first bytes of a model's file say about it.
+//! Checks the first bytes of a model's file.
 
 use std::{
     fs::File,
@@ -11,61 +11,61 @@ use galatea_types::suggest;
 
 use super::{
     files::{read_start, shown},
-    mistake::Mistake,
+    mistake::LayoutMistake,
 };
 use crate::repository::{read_text_file, system_words};
 
 const LFS: &[u8] = b"version https://git-lfs";
 const ZIP: &[u8] = b"PK\x03\x04";
 const END_OF_ZIP: &[u8] = b"PK\x05\x06";
-/// Bytes of the record and of the longest comment.
+/// The number of bytes of the record and of the longest comment.
 const END_OF_ZIP_AND_COMMENT: u64 = 22 + 65_535;
 const PICKLE: [&[u8]; 4] = [b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"];
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 const GZIP: &[u8] = b"\x1f\x8b";
-/// Stands behind the first four bytes of a model in the format ORT.
+/// Follows the first four bytes of a model in the format ORT.
 const ORT: &[u8] = b"ORTM";
 const FROM_TORCH: &str =
     "export the model with torch.onnx.export, or name it model.pt with backend: \"pytorch\"";
 const AS_SCRIPT: &str =
     "save it with torch.jit.script or torch.jit.trace and save(): weights alone are no model";
 
-/// Why a file cannot be the model's.
+/// The reason why a file cannot be the model's.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub mistake: Mistake,
-    /// The place in the file's text; the name of the file is not in it.
+pub(super) struct ForeignContent {
+    pub mistake: LayoutMistake,
+    /// The place in the file's text, without the name of the file.
     pub place: Option<Place>,
 }
 
-impl From<Mistake> for Found {
-    fn from(mistake: Mistake) -> Self {
+impl From<LayoutMistake> for ForeignContent {
+    fn from(mistake: LayoutMistake) -> Self {
         Self { mistake, place: None }
     }
 }
 
-/// Why the file of a model for a backend cannot be one. `None`: nothing speaks against it.
-pub(super) fn mistake(path: &Path, backend: &str) -> Option<Found> {
+/// Returns why the file of a model for a backend cannot be one; `None` if nothing contradicts it.
+pub(super) fn mistake(path: &Path, backend: &str) -> Option<ForeignContent> {
     let start = match read_start(path) {
         Ok(start) => start,
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-            return Some(Mistake::NoFile.into());
+            return Some(LayoutMistake::NoFile.into());
         }
         Err(error) => {
-            return Some(Mistake::Unreadable { reason: shown(&system_words(&error)) }.into());
+            return Some(LayoutMistake::Unreadable { reason: shown(&system_words(&error)) }.into());
         }
     };
     let by_start = match backend {
-        _ if start.is_empty() => Some(Mistake::EmptyFile),
-        _ if start.starts_with(LFS) => Some(Mistake::LfsPointer),
-        _ if is_web_page(&start) => Some(Mistake::WebPage),
+        _ if start.is_empty() => Some(LayoutMistake::EmptyFile),
+        _ if start.starts_with(LFS) => Some(LayoutMistake::LfsPointer),
+        _ if is_web_page(&start) => Some(LayoutMistake::WebPage),
         "onnxruntime" => no_onnx(path, &start),
         "pytorch" => no_torch(path, &start),
         _ => None,
     };
     match by_start {
         None if backend == "python" => no_python(path),
-        found => found.map(Found::from),
+        found => found.map(ForeignContent::from),
     }
 }
 
@@ -76,9 +76,9 @@ fn is_web_page(start: &[u8]) -> bool {
         .any(|tag| text.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)))
 }
 
-fn no_onnx(path: &Path, start: &[u8]) -> Option<Mistake> {
+fn no_onnx(path: &Path, start: &[u8]) -> Option<LayoutMistake> {
     let wanted = "an ONNX model";
-    let other = |what, advice| Some(Mistake::OtherContent { what, wanted, advice });
+    let other = |what, advice| Some(LayoutMistake::OtherContent { what, wanted, advice });
     match start {
         _ if start.starts_with(ZIP) => other("a zip archive, as torch.save writes", FROM_TORCH),
         _ if is_pickle(start) => other(
@@ -101,21 +101,21 @@ fn no_onnx(path: &Path, start: &[u8]) -> Option<Mistake> {
     }
 }
 
-fn no_torch(path: &Path, start: &[u8]) -> Option<Mistake> {
+fn no_torch(path: &Path, start: &[u8]) -> Option<LayoutMistake> {
     let wanted = "a TorchScript model";
-    let other = |what, advice| Some(Mistake::OtherContent { what, wanted, advice });
+    let other = |what, advice| Some(LayoutMistake::OtherContent { what, wanted, advice });
     match start {
         _ if start.starts_with(ZIP) => match has_end_of_zip(path) {
-            Ok(false) => Some(Mistake::CutArchive),
+            Ok(false) => Some(LayoutMistake::CutArchive),
             Ok(true) | Err(_) => None,
         },
         _ if is_pickle(start) => other("a pickled Python object", AS_SCRIPT),
         _ if start.starts_with(GZIP) => other("compressed", "unpack it first (gunzip)"),
-        _ => Some(Mistake::NoArchive),
+        _ => Some(LayoutMistake::NoArchive),
     }
 }
 
-/// Whether the record is there that ends every zip archive; a comment may follow it.
+/// Returns true if the file has the record that ends every zip archive, possibly with a comment after it.
 fn has_end_of_zip(path: &Path) -> io::Result<bool> {
     let mut file: File = galatea_regular_files::open(path)?;
     let length = file.metadata()?.len();
@@ -132,11 +132,11 @@ fn is_pickle(start: &[u8]) -> bool {
 /// The name that the class of a Python model must have.
 const CLASS: &str = "TritonPythonModel";
 
-/// Ways in which code gets names that cannot be read in it.
+/// Ways in which code gets names that its text does not show.
 const FROM_ELSEWHERE: [&str; 4] = ["import *", "exec(", "globals()", "__getattr__"];
 
-/// Only where the code cannot have the class from anywhere.
-fn no_python(path: &Path) -> Option<Found> {
+/// Returns a mistake only if the code cannot get the class from elsewhere.
+fn no_python(path: &Path) -> Option<ForeignContent> {
     let code = read_text_file(path).ok()?;
     let may_have = words(&code).any(|word| word == CLASS)
         || FROM_ELSEWHERE.iter().any(|way| code.contains(way));
@@ -151,11 +151,14 @@ fn no_python(path: &Path) -> Option<Found> {
         ([], _) => None,
     };
     Some(match meant {
-        Some(&(name, position)) => Found {
-            mistake: Mistake::PythonClassName { found: shown(name), is_near: !near.is_empty() },
+        Some(&(name, position)) => ForeignContent {
+            mistake: LayoutMistake::PythonClassName {
+                found: shown(name),
+                is_near: !near.is_empty(),
+            },
             place: Some(Place::in_text("", &code, position)),
         },
-        None => Mistake::NoPythonClass.into(),
+        None => LayoutMistake::NoPythonClass.into(),
     })
 }
 
@@ -163,7 +166,7 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !(c.is_alphanumeric() || c == '_'))
 }
 
-/// Classes at the outermost level of the code: each name, and where it stands.
+/// Returns the classes at the outermost level of the code, each with its place.
 fn classes(code: &str) -> impl Iterator<Item = (&str, Position)> {
     code.lines().enumerate().filter_map(|(index, line)| {
         let rest = line.strip_prefix("class ")?;
@@ -185,7 +188,7 @@ mod tests {
         std::fs::write(&path, code).expect("written");
         let found = mistake(&path, "python");
         let named = found.as_ref().map(|found| match &found.mistake {
-            Mistake::PythonClassName { found, .. } => found.as_str(),
+            LayoutMistake::PythonClassName { found, .. } => found.as_str(),
             _ => "",
         });
         let position = found.as_ref().and_then(|found| found.place.as_ref()?.position);

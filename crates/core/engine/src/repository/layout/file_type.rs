@@ -1,32 +1,32 @@
-//! Tells by a file's name, and for some by its first bytes, which model it is.
+//! Finds out the kind of a model's file from its name, and for some from its first bytes.
 
 use std::path::Path;
 
 use super::files::read_start;
 
-/// Says what a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileType {
-    /// A model for this backend, which looks for a file of this name.
+    /// A model for this backend, which looks for a file with this name.
     Model { backend: &'static str, filename: &'static str },
-    /// A model that this backend runs under no other ending: the configuration must name the file.
+    /// A model that this backend runs only under this ending: the configuration must name the file.
     Named { backend: &'static str },
-    /// A model that nothing here runs.
+    /// A model that no backend here runs.
     Foreign(ForeignFile),
-    /// No model, as far as is known.
+    /// Not known to be a model.
     Unknown,
 }
 
-/// A file that people take for a model and no backend runs.
+/// A file that people use as a model but that no backend runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignFile {
     /// Completes "it is ...".
     pub what: &'static str,
-    /// What to do in place of serving it.
+    /// Advice on serving something else instead.
     pub advice: &'static str,
 }
 
-/// Files that no backend runs: ends of names in small letters, what they are, and what to do.
+/// Files that no backend runs: ends of names in small letters, descriptions, and advice.
 const FOREIGN: [(&[&str], &str, &str); 12] = [
     (
         &["pkl", "pickle", "joblib", "skops"],
@@ -86,7 +86,7 @@ const TREES: [&str; 4] = ["xgboost", "xgb", "lightgbm", "lgbm"];
 const LIGHTGBM: &[u8] = b"tree\nversion=";
 const XGBOOST: &[u8] = b"\"learner\"";
 
-/// Tells by the end of the name.
+/// Returns the kind by the end of the name.
 pub(super) fn file_type(name: &str) -> FileType {
     let model = |backend, filename| FileType::Model { backend, filename };
     match ending(name).as_str() {
@@ -102,7 +102,7 @@ pub(super) fn file_type(name: &str) -> FileType {
     }
 }
 
-/// What a file is that no backend runs, by the end of its name; none where it may be a model or anything else.
+/// Returns the description of a file that no backend runs, by the end of its name; `None` if it may be anything else.
 pub fn foreign_file(name: &str) -> Option<ForeignFile> {
     let ending = ending(name);
     let is_of_trees = || {
@@ -120,7 +120,7 @@ pub fn foreign_file(name: &str) -> Option<ForeignFile> {
 const TREE_MODEL: ForeignFile =
     ForeignFile { what: "a model of XGBoost or LightGBM", advice: OF_TREES };
 
-/// Tells by the name, and of JSON and text by the first bytes.
+/// Returns the kind by the name, and for JSON and text by the first bytes.
 pub(super) fn file_type_of(path: &Path, name: &str) -> FileType {
     match file_type(name) {
         FileType::Unknown
@@ -132,7 +132,7 @@ pub(super) fn file_type_of(path: &Path, name: &str) -> FileType {
     }
 }
 
-/// Whether a file of JSON or text is a model of XGBoost or LightGBM, as they save them themselves.
+/// Returns true if a JSON or text file is a model of XGBoost or LightGBM in their own formats.
 fn is_of_trees(path: &Path) -> bool {
     let Ok(start) = read_start(path) else { return false };
     let has = |part: &[u8]| start.windows(part.len()).any(|window| window == part);

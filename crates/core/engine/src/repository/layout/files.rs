@@ -1,4 +1,4 @@
-//! Names in a folder, as far as they are looked at.
+//! Lists the names in a folder, within limits.
 
 use std::{
     fs::{self, File},
@@ -8,9 +8,9 @@ use std::{
 
 use galatea_regular_files::is_loop;
 
-/// Entries of one folder that are looked at.
+/// The largest number of entries of one folder that are checked.
 const MOST_ENTRIES: usize = 1000;
-/// Names that a text lists, and characters of each.
+/// The largest number of names in a text, and of characters of each.
 const MOST_NAMES: usize = 3;
 const MOST_CHARACTERS: usize = 100;
 
@@ -25,12 +25,12 @@ pub(super) struct Entry {
 pub(super) enum EntryKind {
     File,
     Folder,
-    /// A link to what is not there.
+    /// A link to a missing file.
     LostLink,
     Other,
 }
 
-/// What lies in a folder, by name; hidden entries and names that are no text do not count.
+/// Returns the entries of a folder, by name, without hidden ones and names that are no text.
 pub(super) fn entries(folder: &Path) -> Vec<Entry> {
     let Ok(listed) = fs::read_dir(folder) else { return Vec::new() };
     let named = |entry: fs::DirEntry| {
@@ -48,7 +48,7 @@ pub(super) fn kind_of(path: &Path) -> EntryKind {
         Ok(found) if found.is_file() => EntryKind::File,
         Ok(_) => EntryKind::Other,
         Err(error) if is_loop(&error) => EntryKind::LostLink,
-        // One that may not be looked at is reported where it is opened.
+        // An entry that may not be read is reported when it is opened.
         Err(_) if path.is_symlink() && fs::exists(path).is_ok_and(|there| !there) => {
             EntryKind::LostLink
         }
@@ -56,10 +56,10 @@ pub(super) fn kind_of(path: &Path) -> EntryKind {
     }
 }
 
-/// Bytes of a file that are looked at to know what it is.
+/// The number of bytes of a file that are read to find out its kind.
 const LOOKED_AT: u64 = 1024;
 
-/// The first bytes of a file.
+/// Returns the first bytes of a file.
 pub(super) fn read_start(path: &Path) -> io::Result<Vec<u8>> {
     let file: File = galatea_regular_files::open(path)?;
     let mut start = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn read_start(path: &Path) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// A name from the disk for a text: on one line, and not endless.
+/// Returns a name from the disk for a text: on one line, and of limited length.
 pub(super) fn shown(name: &str) -> String {
     let mut escaped = name.chars().flat_map(char::escape_debug);
     let mut text: String = escaped.by_ref().take(MOST_CHARACTERS).collect();
@@ -77,7 +77,7 @@ pub(super) fn shown(name: &str) -> String {
     text
 }
 
-/// `'a', 'b' and 2 more`.
+/// Returns a list such as `'a', 'b' and 2 more`.
 pub(super) fn listed(names: &[&str]) -> String {
     let quoted: Vec<String> =
         names.iter().take(MOST_NAMES).map(|name| format!("'{}'", shown(name))).collect();

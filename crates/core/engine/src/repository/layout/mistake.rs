@@ -1,4 +1,4 @@
-//! The mistakes, each with what to do about it.
+//! The mistakes in a repository's layout, each with advice.
 
 use std::{error, fmt};
 
@@ -13,12 +13,12 @@ const MODEL_NAMES: &str = "call the model's file model.onnx (ONNX), model.pt (To
      model.savedmodel or model.graphdef (TensorFlow), model.xml (OpenVINO) or model.py (Python), or write backend and \
      default_model_filename into config.pbtxt; a model of another kind needs a model.py that loads it";
 
-/// Something that is not where, or not what, a model repository has.
+/// Something in a wrong place or form in a model repository.
 ///
-/// The text says what is there, [`Mistake::advice`] what to do. Both are read by clients too: they name files by their
-/// places in the repository, never by those on the machine.
+/// The text says what was found, [`LayoutMistake::advice`] what to do. Clients read both: they name files by their places in
+/// the repository, never by those on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Mistake {
+pub(crate) enum LayoutMistake {
     #[error("there is no version folder")]
     NoVersion { model: String, file: String, is_ensemble: bool },
     #[error(
@@ -85,8 +85,8 @@ pub(crate) enum Mistake {
     VersionInRoot,
 }
 
-impl Mistake {
-    /// What to do about it.
+impl LayoutMistake {
+    /// Returns the advice on the mistake.
     pub fn advice(&self) -> String {
         match self {
             Self::NoVersion { model, is_ensemble: true, .. } => {
@@ -142,7 +142,7 @@ impl Mistake {
         }
     }
 
-    /// What to do about a file that is not what its name says.
+    /// Returns the advice on a file whose content differs from its name.
     fn advice_on_file(&self) -> String {
         match self {
             Self::LfsPointer => {
@@ -158,7 +158,7 @@ impl Mistake {
                 "save the model with torch.jit.script or torch.jit.trace and save(), or copy it again".to_owned()
             }
             Self::CutArchive => "copy the model again, and compare the sizes of both files".to_owned(),
-            // As the code itself is told when it is loaded.
+            // In the words that the code itself gets when it is loaded.
             Self::PythonClassName { found, is_near: true } => {
                 format!("did you mean to call '{found}' so?")
             }
@@ -171,23 +171,23 @@ impl Mistake {
     }
 }
 
-/// A mistake, and where it is.
+/// A mistake and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Oddity {
-    /// From the repository on, as in `iris/1/model.onnx`; empty for the repository itself.
+pub(crate) struct PlacedMistake {
+    /// The path from the repository on, such as `iris/1/model.onnx`; empty for the repository itself.
     pub path: String,
-    /// What is wrong there.
-    pub mistake: Mistake,
-    /// The place in the file of `path`, where that is text.
+    /// The mistake there.
+    pub mistake: LayoutMistake,
+    /// The place in the file of `path`, if it is text.
     place: Option<Place>,
 }
 
-impl Oddity {
-    pub fn new(path: impl Into<String>, mistake: Mistake) -> Self {
+impl PlacedMistake {
+    pub fn new(path: impl Into<String>, mistake: LayoutMistake) -> Self {
         Self { path: path.into(), mistake, place: None }
     }
 
-    /// The same at a place in its file's text.
+    /// Adds a place in its file's text.
     #[must_use]
     pub fn at(mut self, place: Option<Place>) -> Self {
         self.place = place.map(|mut place| {
@@ -201,24 +201,27 @@ impl Oddity {
         self.place.clone().unwrap_or_else(|| Place::file(&*self.path))
     }
 
-    /// Whether nothing is served as it was meant.
+    /// Returns true if nothing is served as it was meant.
     pub fn is_grave(&self) -> bool {
-        matches!(self.mistake, Mistake::OneModel | Mistake::VersionInRoot)
+        matches!(self.mistake, LayoutMistake::OneModel | LayoutMistake::VersionInRoot)
     }
 
-    /// Whether it is to be told behind the error of a load. What code lacks its own error says, and code may fail for
-    /// another reason before it comes to that.
+    /// Returns true if the mistake is reported after the error of a load. What code lacks, its own error says, and the code may
+    /// fail earlier for another reason.
     pub fn is_told_at_load(&self) -> bool {
-        !matches!(self.mistake, Mistake::NoPythonClass | Mistake::PythonClassName { .. })
+        !matches!(
+            self.mistake,
+            LayoutMistake::NoPythonClass | LayoutMistake::PythonClassName { .. }
+        )
     }
 
-    /// What is odd, where no load has failed because of it.
+    /// Returns a diagnostic of the mistake when no load has failed because of it.
     pub fn diagnostic(&self, severity: Severity) -> Diagnostic {
         let found = Diagnostic { severity, ..Diagnostic::error(self.mistake.to_string()) };
         found.with_advice(self.mistake.advice()).at(self.place())
     }
 
-    /// The error of a load, with this as what led to it. Clients know the error by its text, so that this comes last.
+    /// Returns the error of a load with this as its cause. Clients know the error by its text, so this comes last.
     pub fn explain(&self, error: Error) -> Error {
         let sentence = match Diagnostic::of(&error) {
             Some(found) => &found.text,
@@ -228,10 +231,10 @@ impl Oddity {
             .with_advice(format!("{}; {}", self.mistake, self.mistake.advice()))
             .at(self.place());
         let text = format!("{sentence}{}", found.appendix());
-        Error::new(error.code(), text).with_source(Explained { found, error })
+        Error::new(error.code(), text).with_source(ExplainedError { found, error })
     }
 
-    /// For a log that does not say which repository it is about. `root`: its name.
+    /// Returns a line for a log that does not name the repository. `root` is its name.
     pub fn line(&self, root: &str) -> String {
         let place =
             if self.path.is_empty() { root.to_owned() } else { format!("{root}/{}", self.path) };
@@ -239,15 +242,15 @@ impl Oddity {
     }
 }
 
-/// Why a load failed, with what led to it as the source of the error.
+/// The reason why a load failed, with its cause as the source of the error.
 #[derive(Debug)]
-struct Explained {
+struct ExplainedError {
     found: Diagnostic,
     error: Error,
 }
 
-/// The causes of the error, which the log needs: its text is told already.
-impl fmt::Display for Explained {
+/// Writes the causes of the error for the log, which has its text already.
+impl fmt::Display for ExplainedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.error.with_causes();
         let causes = whole.strip_prefix(self.error.message().trim_end()).unwrap_or(&whole);
@@ -255,7 +258,7 @@ impl fmt::Display for Explained {
     }
 }
 
-impl error::Error for Explained {
+impl error::Error for ExplainedError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         Some(&self.found)
     }

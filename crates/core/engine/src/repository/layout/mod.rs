@@ -1,7 +1,7 @@
-//! What is not where a model repository has it: said beside the reason why a load failed, and by the inspection of a
-//! repository before a server is started.
+//! Finds mistakes in the layout of a model repository. They explain failed loads, and the inspection of a repository reports
+//! them before a server is started.
 //!
-//! Nothing here decides whether a model is served: that does the load. Here is what a person did, and how to mend it.
+//! This code does not decide if a model is served: the load does. It names the user's mistake and how to correct it.
 
 mod content;
 mod file_type;
@@ -11,4 +11,4 @@ mod model;
 mod root;
 
 pub use self::file_type::{ForeignFile, foreign_file};
-pub(crate) use self::{mistake::Oddity, model::ModelLayout, root::inspect_root};
+pub(crate) use self::{mistake::PlacedMistake, model::ModelLayout, root::inspect_root};

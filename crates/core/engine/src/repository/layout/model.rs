@@ -1,4 +1,4 @@
-//! One model's folder.
+//! Checks one model's folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,32 +9,32 @@ use super::{
     content,
     file_type::{FileType, file_type, file_type_of},
     files::{Entry, EntryKind, entries, kind_of, listed, shown},
-    mistake::{Mistake, Oddity},
+    mistake::{LayoutMistake, PlacedMistake},
     root,
 };
 use crate::repository::{ModelFolder, system_words, version_number};
 
 const CONFIG: &str = "config.pbtxt";
 
-/// Names that people give a configuration, in small letters. Further ones are those that begin with `config.`.
+/// Names that people give a configuration, in small letters, besides those that begin with `config.`.
 const CONFIG_NAMES: [&str; 5] =
     ["model.pbtxt", "config", "configuration.pbtxt", "config_pbtxt", "model_config.pbtxt"];
 
-/// Backends whose models are files of known names; empty: none is named.
+/// Backends whose models are files with known names; the empty name is that of no backend.
 const WITH_FILES: [&str; 4] = ["", "onnxruntime", "pytorch", "python"];
 
-/// A model's folder, and what its configuration says about the files in it.
+/// A model's folder, and its configuration's settings for the files in it.
 pub(crate) struct ModelLayout<'a> {
     folder: &'a ModelFolder,
-    /// Empty where nothing names it.
+    /// Empty if nothing names it.
     backend: &'a str,
-    /// `default_model_filename`; empty for that of the backend.
+    /// The `default_model_filename`; empty for that of the backend.
     given_filename: &'a str,
     is_ensemble: bool,
 }
 
 impl<'a> ModelLayout<'a> {
-    /// `config`: as far as it is known.
+    /// Creates the layout from the configuration, as far as it is known.
     pub fn new(folder: &'a ModelFolder, config: Option<&'a RawModelConfig>) -> Self {
         Self {
             folder,
@@ -44,8 +44,8 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// Why there is no version to load, or no file that tells which backend runs it.
-    pub fn without_version(&self) -> Oddity {
+    /// Returns why there is no version to load, or no file from which the backend is known.
+    pub fn without_version(&self) -> PlacedMistake {
         let folder_is = |kind| move |entry: &&Entry| entry.kind == kind;
         let entries = entries(self.folder.path());
         let named = entries.iter().filter(folder_is(EntryKind::Folder));
@@ -53,18 +53,18 @@ impl<'a> ModelLayout<'a> {
             named.filter_map(|e| Some((e, meant_number(&e.name)?))).next()
         {
             let folder = shown(&entry.name);
-            return self.at(&entry.name, Mistake::VersionName { folder, number });
+            return self.at(&entry.name, LayoutMistake::VersionName { folder, number });
         }
         let version = |entry: &&Entry| version_number(&entry.name).is_some();
         if let Some(entry) = entries.iter().filter(version).find(folder_is(EntryKind::LostLink)) {
-            return self.at(&entry.name, Mistake::LostLink);
+            return self.at(&entry.name, LayoutMistake::LostLink);
         }
         if let Some(entry) = entries.iter().filter(version).find(folder_is(EntryKind::File)) {
             let (name, file) = (entry.name.clone(), self.wanted(None));
-            return self.at(&entry.name, Mistake::VersionIsFile { name, file });
+            return self.at(&entry.name, LayoutMistake::VersionIsFile { name, file });
         }
         self.beside(&entries).unwrap_or_else(|| {
-            let mistake = Mistake::NoVersion {
+            let mistake = LayoutMistake::NoVersion {
                 model: shown(&self.folder.name),
                 file: self.wanted(None),
                 is_ensemble: self.is_ensemble,
@@ -73,8 +73,8 @@ impl<'a> ModelLayout<'a> {
         })
     }
 
-    /// A model's file beside the version folders.
-    fn beside(&self, entries: &[Entry]) -> Option<Oddity> {
+    /// Finds a model's file that is beside the version folders.
+    fn beside(&self, entries: &[Entry]) -> Option<PlacedMistake> {
         let (entry, wanted) = entries.iter().find_map(|entry| match file_type(&entry.name) {
             FileType::Model { backend, filename } if self.runs_on(backend) => {
                 Some((entry, self.wanted(Some(filename))))
@@ -82,20 +82,23 @@ impl<'a> ModelLayout<'a> {
             _ => None,
         })?;
         let target = format!("{}/1/{wanted}", shown(&self.folder.name));
-        Some(self.at(&entry.name, Mistake::OutsideVersion { target }))
+        Some(self.at(&entry.name, LayoutMistake::OutsideVersion { target }))
     }
 
     fn runs_on(&self, backend: &str) -> bool {
         self.backend.is_empty() || self.backend == backend
     }
 
-    /// Why nothing says which backend runs the model.
-    pub fn without_backend(&self) -> Option<Oddity> {
+    /// Returns why nothing names the backend of the model.
+    pub fn without_backend(&self) -> Option<PlacedMistake> {
         if root::is_model_folder(self.folder.path().parent()?) {
-            return Some(Oddity::new("", Mistake::OneModel));
+            return Some(PlacedMistake::new("", LayoutMistake::OneModel));
         }
-        let is_of_config = |oddity: &Oddity| {
-            matches!(oddity.mistake, Mistake::ConfigName { .. } | Mistake::ConfigInVersion { .. })
+        let is_of_config = |oddity: &PlacedMistake| {
+            matches!(
+                oddity.mistake,
+                LayoutMistake::ConfigName { .. } | LayoutMistake::ConfigInVersion { .. }
+            )
         };
         if let Some(oddity) = self.oddities().into_iter().find(is_of_config) {
             return Some(oddity);
@@ -106,9 +109,9 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// Why the file of a version cannot be the model's. `None`: it can.
-    pub fn model_file(&self, version: i64) -> Option<Oddity> {
-        // A load request names any file, and must not learn what lies outside of the model.
+    /// Returns why the file of a version cannot be the model's; `None` if it can.
+    pub fn model_file(&self, version: i64) -> Option<PlacedMistake> {
+        // A load request may name any file, and must not reveal files outside of the model.
         let is_inside =
             self.given_filename.is_empty() || relative_inside(self.given_filename).is_some();
         if self.is_ensemble || !is_inside || !WITH_FILES.contains(&self.backend) {
@@ -124,22 +127,23 @@ impl<'a> ModelLayout<'a> {
         };
         match kind_of(&file) {
             EntryKind::File if !self.backend.is_empty() => {
-                let content::Found { mistake, place } = content::mistake(&file, self.backend)?;
+                let content::ForeignContent { mistake, place } =
+                    content::mistake(&file, self.backend)?;
                 Some(self.at(&format!("{at}/{name}"), mistake).at(place))
             }
-            EntryKind::LostLink => Some(self.at(&format!("{at}/{name}"), Mistake::LostLink)),
+            EntryKind::LostLink => Some(self.at(&format!("{at}/{name}"), LayoutMistake::LostLink)),
             EntryKind::Folder | EntryKind::File => None,
             EntryKind::Other if file.symlink_metadata().is_ok() => {
-                Some(self.at(&format!("{at}/{name}"), Mistake::NoFile))
+                Some(self.at(&format!("{at}/{name}"), LayoutMistake::NoFile))
             }
             EntryKind::Other => self.missing_file(version, &folder, &wanted),
         }
     }
 
-    fn missing_file(&self, version: i64, folder: &Path, wanted: &str) -> Option<Oddity> {
+    fn missing_file(&self, version: i64, folder: &Path, wanted: &str) -> Option<PlacedMistake> {
         if let Err(error) = std::fs::read_dir(folder) {
             let reason = system_words(&error);
-            return Some(self.at(&version.to_string(), Mistake::Unreadable { reason }));
+            return Some(self.at(&version.to_string(), LayoutMistake::Unreadable { reason }));
         }
         let inner = entries(folder);
         let Some(wanted) = self.looked_for(wanted, &inner) else {
@@ -148,11 +152,11 @@ impl<'a> ModelLayout<'a> {
         let at = version.to_string();
         if let Some(file) = wanted.strip_prefix(&format!("{version}/")) {
             let (given, file) = (shown(&wanted), shown(file));
-            return Some(self.at(&at, Mistake::NamesVersion { given, file }));
+            return Some(self.at(&at, LayoutMistake::NamesVersion { given, file }));
         }
         if inner.is_empty() {
             let beside = self.beside(&entries(self.folder.path()));
-            let empty = || self.at(&at, Mistake::EmptyVersion { file: shown(&wanted) });
+            let empty = || self.at(&at, LayoutMistake::EmptyVersion { file: shown(&wanted) });
             return Some(beside.unwrap_or_else(empty));
         }
         let fits = |entry: &&Entry| match file_type(&entry.name) {
@@ -167,17 +171,22 @@ impl<'a> ModelLayout<'a> {
             [] => Some(self.found_otherwise(version, &inner)),
             [one] => {
                 let (found, fields) = (shown(one), fields(&shown(one)));
-                let mistake = Mistake::OtherName { found, wanted: shown(&wanted), fields };
+                let mistake = LayoutMistake::OtherName { found, wanted: shown(&wanted), fields };
                 Some(self.at(&format!("{at}/{one}"), mistake))
             }
             [..] => {
                 let (found, fields) = (listed(&found), fields("..."));
-                Some(self.at(&at, Mistake::SeveralFiles { found, wanted: shown(&wanted), fields }))
+                Some(
+                    self.at(
+                        &at,
+                        LayoutMistake::SeveralFiles { found, wanted: shown(&wanted), fields },
+                    ),
+                )
             }
         }
     }
 
-    /// The name that is looked for; where no backend is named, that of the first model there is.
+    /// Returns the name that is searched; without a backend, that of the first model in the folder.
     fn looked_for(&self, wanted: &str, inner: &[Entry]) -> Option<String> {
         if !self.backend.is_empty() || !self.given_filename.is_empty() || inner.is_empty() {
             return Some(wanted.to_owned());
@@ -188,7 +197,7 @@ impl<'a> ModelLayout<'a> {
         })
     }
 
-    /// What a configuration says for a file of another name.
+    /// Returns the settings that name a file with another name.
     fn fields(&self, name: &str, wanted: &str) -> String {
         let file = format!("default_model_filename: \"{name}\"");
         match file_type(wanted) {
@@ -199,8 +208,8 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    /// A version with files, of which none is for its backend.
-    fn found_otherwise(&self, version: i64, inner: &[Entry]) -> Oddity {
+    /// Reports a version with files, of which none is for its backend.
+    fn found_otherwise(&self, version: i64, inner: &[Entry]) -> PlacedMistake {
         let wanted = self.wanted(None);
         if let Some(oddity) = self.deeper(version, inner, &wanted) {
             return oddity;
@@ -211,12 +220,12 @@ impl<'a> ModelLayout<'a> {
             let mistake = match file_type_of(&folder.join(&entry.name), &entry.name) {
                 FileType::Named { backend: fitting } if self.runs_on(fitting) => {
                     let backend = if backend.is_empty() { fitting } else { "" };
-                    Mistake::NeedsFilename { found, wanted: wanted.clone(), backend }
+                    LayoutMistake::NeedsFilename { found, wanted: wanted.clone(), backend }
                 }
                 FileType::Model { backend: fitting, .. } | FileType::Named { backend: fitting } => {
-                    Mistake::OtherBackend { found, fitting, backend, wanted: wanted.clone() }
+                    LayoutMistake::OtherBackend { found, fitting, backend, wanted: wanted.clone() }
                 }
-                FileType::Foreign(file) => Mistake::NoBackend { found, file },
+                FileType::Foreign(file) => LayoutMistake::NoBackend { found, file },
                 FileType::Unknown => continue,
             };
             return self.at(&format!("{version}/{}", entry.name), mistake);
@@ -224,14 +233,16 @@ impl<'a> ModelLayout<'a> {
         let names: Vec<&str> = inner.iter().map(|entry| &*entry.name).collect();
         let found = listed(&names);
         let mistake = match self.backend.is_empty() && self.given_filename.is_empty() {
-            true => Mistake::NoModelFile { found },
-            false => Mistake::SeveralFiles { found, fields: self.fields("...", &wanted), wanted },
+            true => LayoutMistake::NoModelFile { found },
+            false => {
+                LayoutMistake::SeveralFiles { found, fields: self.fields("...", &wanted), wanted }
+            }
         };
         self.at(&version.to_string(), mistake)
     }
 
-    /// The file looked for, or one like it, in a folder of the version.
-    fn deeper(&self, version: i64, inner: &[Entry], wanted: &str) -> Option<Oddity> {
+    /// Finds the searched file, or a similar one, in a folder of the version.
+    fn deeper(&self, version: i64, inner: &[Entry], wanted: &str) -> Option<PlacedMistake> {
         let folders = inner.iter().filter(|entry| entry.kind == EntryKind::Folder).take(8);
         for folder in folders {
             let path: PathBuf = self.folder.version_dir(version).join(&folder.name);
@@ -248,27 +259,29 @@ impl<'a> ModelLayout<'a> {
                 let name = if self.backend.is_empty() { &found.name } else { wanted };
                 let target = format!("{}/{version}/{}", shown(&self.folder.name), shown(name));
                 let place = format!("{version}/{}/{}", folder.name, found.name);
-                return Some(self.at(&place, Mistake::TooDeep { target }));
+                return Some(self.at(&place, LayoutMistake::TooDeep { target }));
             }
         }
         None
     }
 
-    /// What keeps nothing from loading, and is not as it was meant.
-    pub fn oddities(&self) -> Vec<Oddity> {
+    /// Returns oddities, which do not prevent a load.
+    pub fn oddities(&self) -> Vec<PlacedMistake> {
         let entries = entries(self.folder.path());
         let has_config = entries.iter().any(|entry| entry.name == CONFIG);
         let mut found = Vec::new();
         for entry in &entries {
             let mistake = match entry.kind {
                 EntryKind::File if !has_config && is_meant_as_config(&entry.name) => {
-                    Mistake::ConfigName { found: shown(&entry.name) }
+                    LayoutMistake::ConfigName { found: shown(&entry.name) }
                 }
                 EntryKind::Folder => match meant_number(&entry.name) {
-                    Some(number) => Mistake::VersionName { folder: shown(&entry.name), number },
+                    Some(number) => {
+                        LayoutMistake::VersionName { folder: shown(&entry.name), number }
+                    }
                     None => continue,
                 },
-                EntryKind::LostLink => Mistake::LostLink,
+                EntryKind::LostLink => LayoutMistake::LostLink,
                 _ => continue,
             };
             found.push(self.at(&entry.name, mistake));
@@ -278,7 +291,10 @@ impl<'a> ModelLayout<'a> {
                 let is_there = self.folder.version_dir(*version).join(CONFIG).is_file();
                 let target = format!("{}/{CONFIG}", shown(&self.folder.name));
                 is_there.then(|| {
-                    self.at(&format!("{version}/{CONFIG}"), Mistake::ConfigInVersion { target })
+                    self.at(
+                        &format!("{version}/{CONFIG}"),
+                        LayoutMistake::ConfigInVersion { target },
+                    )
                 })
             };
             found.extend(self.folder.versions.iter().find_map(of_version));
@@ -286,7 +302,7 @@ impl<'a> ModelLayout<'a> {
         found
     }
 
-    /// The name of the file looked for in a version folder. `guess`: where nothing says which backend it is for.
+    /// Returns the name of the searched file in a version folder. `guess` is used if nothing names the backend.
     fn wanted(&self, guess: Option<&str>) -> String {
         let of_backend = MODEL_FILES
             .iter()
@@ -297,16 +313,16 @@ impl<'a> ModelLayout<'a> {
         }
     }
 
-    fn at(&self, inside: &str, mistake: Mistake) -> Oddity {
+    fn at(&self, inside: &str, mistake: LayoutMistake) -> PlacedMistake {
         let path = match inside {
             "" => self.folder.name.clone(),
             inside => format!("{}/{inside}", self.folder.name),
         };
-        Oddity::new(shown(&path), mistake)
+        PlacedMistake::new(shown(&path), mistake)
     }
 }
 
-/// The number that a folder's name was meant to be: `v1`, `01`, `version_1`, `1.0`.
+/// Returns the number that a folder's name was meant to be: `v1`, `01`, `version_1`, `1.0`.
 fn meant_number(name: &str) -> Option<String> {
     if version_number(name).is_some() {
         return None;

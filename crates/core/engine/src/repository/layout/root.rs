@@ -1,50 +1,50 @@
-//! A repository's own folder.
+//! Checks a repository's own folder.
 
 use std::path::Path;
 
 use super::{
     file_type::{FileType, file_type},
     files::{EntryKind, entries, shown},
-    mistake::{Mistake, Oddity},
+    mistake::{LayoutMistake, PlacedMistake},
 };
 use crate::repository::version_number;
 
-/// Whether a folder is that of a model, and not a repository: it has a configuration of its own.
+/// Returns true if a folder is that of a model and not a repository: it has a configuration of its own.
 pub(crate) fn is_model_folder(folder: &Path) -> bool {
     folder.join("config.pbtxt").is_file()
 }
 
-/// What is odd about a repository itself.
-pub(crate) fn inspect_root(folder: &Path) -> Vec<Oddity> {
+/// Returns the oddities of a repository itself.
+pub(crate) fn inspect_root(folder: &Path) -> Vec<PlacedMistake> {
     if is_model_folder(folder) {
-        return vec![Oddity::new("", Mistake::OneModel)];
+        return vec![PlacedMistake::new("", LayoutMistake::OneModel)];
     }
     let entries = entries(folder);
     let mut found = Vec::new();
     for entry in &entries {
         let mistake = match (entry.kind, file_type(&entry.name)) {
-            (EntryKind::LostLink, _) => Mistake::LostLink,
+            (EntryKind::LostLink, _) => LayoutMistake::LostLink,
             (EntryKind::File, FileType::Model { filename, .. }) => {
                 let name = entry.name.rsplit_once('.').map_or(&*entry.name, |(name, _)| name);
-                Mistake::FileInRoot { target: format!("{}/1/{filename}", shown(name)) }
+                LayoutMistake::FileInRoot { target: format!("{}/1/{filename}", shown(name)) }
             }
             (EntryKind::Folder, _)
                 if version_number(&entry.name).is_some()
                     && holds_model(&folder.join(&entry.name)) =>
             {
-                Mistake::VersionInRoot
+                LayoutMistake::VersionInRoot
             }
             _ => continue,
         };
-        found.push(Oddity::new(shown(&entry.name), mistake));
+        found.push(PlacedMistake::new(shown(&entry.name), mistake));
     }
     if !entries.iter().any(|entry| entry.kind == EntryKind::Folder) {
-        found.insert(0, Oddity::new("", Mistake::Nothing));
+        found.insert(0, PlacedMistake::new("", LayoutMistake::Nothing));
     }
     found
 }
 
-/// Whether a folder has the file of a model in it, as a version folder does.
+/// Returns true if a folder contains the file of a model, like a version folder.
 fn holds_model(folder: &Path) -> bool {
     entries(folder).iter().any(|entry| matches!(file_type(&entry.name), FileType::Model { .. }))
 }

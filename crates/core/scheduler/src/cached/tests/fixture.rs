@@ -3,7 +3,7 @@
 use std::sync::Mutex as StdMutex;
 
 use galatea_backend::testing::{Answer, adjusted, model_config, request};
-use galatea_response_cache::{Insertion, LocalCache, LongWork, Then};
+use galatea_response_cache::{Insertion, LocalCache, LongWork, OnLookUp};
 use galatea_telemetry::{StatisticsSnapshot, metrics::CacheMetrics};
 use galatea_types::{DataType, Error, InferResponse, LockExt as _, ParameterValue, Tensor};
 
@@ -60,7 +60,7 @@ impl Scheduler for Executor {
 /// Answers when the test says so, as a cache elsewhere does.
 #[derive(Default)]
 pub struct Elsewhere {
-    pub asked: StdMutex<Vec<(CacheKey, Then)>>,
+    pub asked: StdMutex<Vec<(CacheKey, OnLookUp)>>,
     pub stored: StdMutex<Vec<(CacheKey, Entry)>>,
     long_work: LongWork,
 }
@@ -83,7 +83,7 @@ impl ResponseCache for Elsewhere {
         LookUp::Elsewhere
     }
 
-    fn fetch(&self, key: CacheKey, then: Then) {
+    fn fetch(&self, key: CacheKey, then: OnLookUp) {
         self.asked.lock_unpoisoned().push((key, then));
     }
 

@@ -1,21 +1,21 @@
-//! What an execution costs: a fixed part, and a part for each item.
+//! Learns the cost of an execution: a fixed part, and a part for each item.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// How much of what is known of a size the next execution of that size changes, once it was executed often.
+/// The number of executions of one size after which a new one counts 1/16 of the mean.
 const MEMORY: f64 = 16.0;
 
-/// Sizes up to this are known one by one, larger ones in this many steps to each power of two.
+/// Sizes up to this are recorded one by one, larger ones in this many steps per power of two.
 const STEPS: u64 = 8;
 
-/// Learned from executions: `fixed + size * per_item` seconds.
+/// The learned cost: an execution takes `fixed + size * per_item` seconds.
 #[derive(Default)]
 pub(super) struct ExecutionCost {
     sizes: BTreeMap<u64, Mean>,
     fixed: f64,
 }
 
-/// Of all executions of about one size.
+/// The mean of all executions of about one size.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     weight: f64,
@@ -24,7 +24,7 @@ struct Mean {
 }
 
 impl ExecutionCost {
-    /// An execution of so many items took that long.
+    /// Records the time that an execution of this many items took.
     pub fn note(&mut self, items: u64, took: Duration) {
         let mean = self.sizes.entry(step_of(items)).or_default();
         mean.weight = (mean.weight + 1.0).min(MEMORY);
@@ -33,13 +33,13 @@ impl ExecutionCost {
         self.fixed = self.fit();
     }
 
-    /// How long the next item may be waited for with `items` at hand: until then, more items are executed in a time when it
-    /// is executed with them.
+    /// Returns how long a batch of `items` may wait for the next item. Up to this time, waiting executes more items per second
+    /// than executing the batch now and the next item separately.
     pub fn worth(&self, items: u64) -> Duration {
         Duration::try_from_secs_f64(self.fixed / items.max(1) as f64).unwrap_or_default()
     }
 
-    /// The fixed part of the line through all sizes, 0 if the line is below: then batches gain nothing.
+    /// Returns the fixed part of the line fitted to all sizes; 0 if the fit is below, because batches gain nothing then.
     fn fit(&self) -> f64 {
         let sum = |of: fn(&Mean) -> f64| -> f64 {
             self.sizes.values().map(|mean| mean.weight * of(mean)).sum()
@@ -49,7 +49,7 @@ impl ExecutionCost {
         let variance = sum(|mean| mean.items * mean.items) / weight - items * items;
         let covariance = sum(|mean| mean.items * mean.seconds) / weight - items * seconds;
         let per_item = match self.sizes.len() {
-            // Nothing is known but one size: as if the fixed part were that of one item.
+            // With one size known, assumes that the fixed part is as large as that of one item.
             1 => seconds / (items + 1.0),
             _ => covariance / variance,
         };
@@ -58,7 +58,7 @@ impl ExecutionCost {
     }
 }
 
-/// Sizes that are about the same have the same step.
+/// Returns the step of a size. Similar sizes have the same step.
 fn step_of(items: u64) -> u64 {
     let octave = (items.max(1) / STEPS).checked_ilog2().map_or(0, |n| n + 1);
     (items >> octave) + u64::from(octave) * STEPS

@@ -1,27 +1,27 @@
-//! How many items are in flight when all who ask have asked.
+//! Estimates how many items are in flight when every client has sent its request.
 
-/// Executions after which a number that was not reached again is forgotten, at the latest after twice as many.
+/// A number not reached again is forgotten after this many executions, or at most twice as many.
 const WINDOW: u32 = 16;
 
-/// The largest number that was in flight lately, twice at least: an answer may come back as the next request before the
-/// instance that gave it has said so, which makes one too many.
+/// The largest number of items in flight that was reached at least twice lately. A number reached once may be one too
+/// many: an answer may come back as the next request before its instance has reported the end.
 #[derive(Default)]
-pub(super) struct Crowd {
-    now: TopTwo,
-    before: TopTwo,
+pub(super) struct InFlightPeak {
+    now: TwoLargest,
+    before: TwoLargest,
     executions: u32,
 }
 
 #[derive(Clone, Copy, Default)]
-struct TopTwo {
+struct TwoLargest {
     first: u64,
     second: u64,
 }
 
-impl Crowd {
-    /// So many are in flight, now that a request has come.
+impl InFlightPeak {
+    /// Records the number of items in flight, now that a request has arrived.
     pub fn note(&mut self, in_flight: u64) {
-        let TopTwo { first, second } = &mut self.now;
+        let TwoLargest { first, second } = &mut self.now;
         if in_flight >= *first {
             (*first, *second) = (in_flight, *first);
         } else if in_flight > *second {
@@ -29,21 +29,21 @@ impl Crowd {
         }
     }
 
-    /// An execution has ended.
+    /// Records the end of an execution.
     pub fn executed(&mut self) {
         self.executions += 1;
         if self.executions >= WINDOW {
-            (self.before, self.now) = (self.now, TopTwo::default());
+            (self.before, self.now) = (self.now, TwoLargest::default());
             self.executions = 0;
         }
     }
 
-    /// So many will be in flight when all have asked.
+    /// Returns the number of items in flight when every client has sent its request.
     pub fn size(&self) -> u64 {
         self.now.second.max(self.before.second)
     }
 
-    /// Those who were missing did not come: it is as if half as many were.
+    /// Halves the number of missing items, because the expected ones did not come.
     pub fn disappointed(&mut self, in_flight: u64) {
         let size = in_flight + self.size().saturating_sub(in_flight) / 2;
         for top in [&mut self.now, &mut self.before] {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_happened_once_does_not_count() {
-        let mut crowd = Crowd::default();
+        let mut crowd = InFlightPeak::default();
         for _ in 0..4 * WINDOW {
             crowd.note(1);
             crowd.executed();
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_forgotten() {
-        let mut crowd = Crowd::default();
+        let mut crowd = InFlightPeak::default();
         (0..2).for_each(|_| crowd.note(16));
         let mut executions = 0;
         while crowd.size() > 1 {

@@ -1,27 +1,27 @@
-//! How long it usually takes until the next request comes, while somebody is missing.
+//! Estimates the usual time until the next request while requests are expected.
 
 use std::time::{Duration, Instant};
 
-/// By so much the guess changes with each request.
+/// The factor by which each request changes the estimate.
 const STEP: f64 = 1.5;
 
-/// Gaps are taken to be no shorter.
+/// The shortest gap that is counted, in seconds.
 const SHORTEST: f64 = 1e-6;
 
-/// The median of the last gaps, roughly: one long gap among short ones, as between the answers of two batches, says nothing of
-/// the short ones.
+/// A rough median of the last gaps. A single long gap among short ones, as between the answers of two batches, changes it
+/// little.
 #[derive(Default)]
-pub(super) struct Gaps {
+pub(super) struct ArrivalGaps {
     /// In seconds.
     usual: Option<f64>,
-    /// The last request or answer.
+    /// The time of the last request or answer.
     since: Option<Instant>,
-    /// Whether somebody was missing after that.
+    /// True if more requests were expected after that.
     was_expecting: bool,
 }
 
-impl Gaps {
-    /// A request has come. `is_expecting`: somebody is missing.
+impl ArrivalGaps {
+    /// Records a request. `is_expecting` is true if more requests are expected.
     pub fn arrived(&mut self, at: Instant, is_expecting: bool) {
         if let Some(since) = self.since
             && self.was_expecting
@@ -31,12 +31,12 @@ impl Gaps {
         (self.since, self.was_expecting) = (Some(at), is_expecting);
     }
 
-    /// Requests were answered. `is_expecting`: as above.
+    /// Records that requests were answered. `is_expecting` as for [`ArrivalGaps::arrived`].
     pub fn answered(&mut self, at: Instant, is_expecting: bool) {
         (self.since, self.was_expecting) = (Some(at), is_expecting);
     }
 
-    /// The last request or answer.
+    /// Returns the time of the last request or answer.
     pub fn since(&self) -> Option<Instant> {
         self.since
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn long_gaps_among_short_ones_do_not_count() {
-        let mut gaps = Gaps::default();
+        let mut gaps = ArrivalGaps::default();
         let mut now = Instant::now();
         assert_eq!(gaps.usual(), None);
         let mut run = |gap: u32, every: u32, other: u32| {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn gaps_count_while_somebody_is_missing() {
-        let mut gaps = Gaps::default();
+        let mut gaps = ArrivalGaps::default();
         let now = Instant::now();
         gaps.arrived(now, false);
         gaps.arrived(now + US * 10_000, true);

@@ -1,14 +1,13 @@
-//! How long a batch waits for more requests where that is left to the server: as long as it pays.
+//! Decides how long a batch waits for more requests if the server chooses the delay: as long as waiting pays.
 //!
-//! A batch of more items costs less for each, because part of the cost of an execution is the same for any size. An instance
-//! that is free and has some items at hand gains by waiting for one more if that comes soon enough: before the time is over
-//! that one item less would have cost ([`ExecutionCost::worth`]). Whether it comes so soon is guessed from two figures. Callers
-//! that ask again as soon as they have their answer are a crowd of a certain size ([`Crowd`]): when all of it is in flight,
-//! nobody is left to be waited for, so that a lone caller never waits. While somebody is missing, the next request comes
-//! after about the time that it usually took ([`Gaps`]), which after the answers of a batch is short for such callers, and
-//! for requests that come at random whatever it is.
+//! Part of the cost of an execution is fixed, so items of a larger batch cost less each. A free instance with some items
+//! gains by waiting if the next one comes within the time that one item less would have cost ([`ExecutionCost::worth`]).
+//! Two figures predict this. Clients that send again as soon as they have their answer form a crowd of a certain size
+//! ([`InFlightPeak`]). When all of it is in flight, no request is expected, so a single client never waits. While requests
+//! are expected, the next one comes after about the usual gap ([`ArrivalGaps`]). After the answers of a batch this gap is
+//! short for such clients; for requests at random times it may have any length.
 //!
-//! Who waited in vain expects fewer from then on. Time is handed in, as everywhere in this folder.
+//! An instance that waited in vain expects fewer requests afterwards. Callers pass the time, as everywhere in this folder.
 
 mod cost;
 mod crowd;
@@ -21,27 +20,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{cost::ExecutionCost, crowd::Crowd, gaps::Gaps};
+use self::{cost::ExecutionCost, crowd::InFlightPeak, gaps::ArrivalGaps};
 use super::batching::GrowingBatch;
 
-/// The next request is waited for where it usually comes in this part of the time that it may be waited for.
+/// A batch waits only if the usual gap is below 1/4 of the time that it may wait.
 const SOON: u32 = 4;
 
-/// How much of the mean of waits the last one is.
+/// The share of the last wait in the mean of waits.
 const SHARE_OF_LAST_WAIT: f64 = 1.0 / 16.0;
 
-/// What was learned of one queue, its instances and those who ask.
+/// Measurements of one queue, its instances and its clients.
 #[derive(Default)]
 pub(crate) struct AutoDelay {
     cost: ExecutionCost,
-    crowd: Crowd,
-    gaps: Gaps,
+    crowd: InFlightPeak,
+    gaps: ArrivalGaps,
     /// By the number of the instance.
     executing: BTreeMap<usize, Execution>,
     executing_items: u64,
-    /// Since when the batch that comes next waits.
+    /// When the next batch began to wait.
     waiting_since: Option<Instant>,
-    /// Of the last batches, in seconds.
+    /// The mean wait of the last batches, in seconds.
     mean_wait: f64,
 }
 
@@ -51,14 +50,14 @@ struct Execution {
 }
 
 impl AutoDelay {
-    /// A request has been queued; `queued` items wait now.
+    /// Records a request; `queued` is the number of waiting items.
     pub fn arrived(&mut self, at: Instant, queued: u64) {
         let in_flight = queued + self.executing_items;
         self.crowd.note(in_flight);
         self.gaps.arrived(at, self.missing(queued) > 0);
     }
 
-    /// An instance begins with so many items.
+    /// Records that an instance begins to execute `items` items.
     pub fn begins(&mut self, instance: usize, items: u64, now: Instant) {
         self.executing_items += items;
         self.executing.insert(instance, Execution { items, began: now });
@@ -66,7 +65,7 @@ impl AutoDelay {
         self.mean_wait += (waited.as_secs_f64() - self.mean_wait) * SHARE_OF_LAST_WAIT;
     }
 
-    /// An instance is done with what it had, if it had something; `queued` items wait.
+    /// Records that an instance has finished its batch, if it had one; `queued` is the number of waiting items.
     pub fn ended(&mut self, instance: usize, queued: u64, now: Instant) {
         let Some(execution) = self.executing.remove(&instance) else { return };
         self.executing_items -= execution.items;
@@ -75,8 +74,8 @@ impl AutoDelay {
         self.gaps.answered(now, self.missing(queued) > 0);
     }
 
-    /// What to do with a batch that may wait as `batch` says at most. `items`: all that are at hand, which may be in one
-    /// batch. `free_instances`: those that are free, the one that asks included.
+    /// Decides if a batch waits, at most as `batch` allows. `items` is the number of waiting items that fit into one batch.
+    /// `free_instances` includes the instance that asks.
     pub fn decide(
         &mut self,
         batch: GrowingBatch,
@@ -85,7 +84,7 @@ impl AutoDelay {
         free_instances: usize,
     ) -> Option<GrowingBatch> {
         let missing = self.missing(items);
-        // Those who come are shared among all that are free, which have less to gain by waiting, each.
+        // The expected items are shared among all free instances, so each gains less by waiting.
         let free = u32::try_from(free_instances).unwrap_or(u32::MAX).max(1);
         let share = (items + missing).div_ceil(u64::from(free));
         let worth = self.cost.worth(items);
@@ -108,17 +107,17 @@ impl AutoDelay {
         })
     }
 
-    /// Since when the batch that comes next waits although an instance is free.
+    /// Returns when the next batch began to wait although an instance was free.
     pub fn waiting_since(&self) -> Option<Instant> {
         self.waiting_since
     }
 
-    /// How long batches waited lately, on average.
+    /// Returns the mean wait of recent batches.
     pub fn mean_wait(&self) -> Duration {
         Duration::try_from_secs_f64(self.mean_wait).unwrap_or_default()
     }
 
-    /// Items that somebody may be expected to send.
+    /// Returns the number of items that clients are expected to send.
     fn missing(&self, queued: u64) -> u64 {
         self.crowd.size().saturating_sub(queued + self.executing_items)
     }

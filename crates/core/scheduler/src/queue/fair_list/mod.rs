@@ -1,13 +1,13 @@
-//! The order of requests of one priority: clients take turns, and the requests of each keep their order.
+//! Orders requests of one priority: clients take turns, and the requests of each client keep their order.
 //!
-//! A client is who sent the request, where the server asks for that; all requests without an identity are of one. Each
-//! client has a lane while requests of it wait. A turn is as many items as the list was made with, or one request that
-//! has more. Whose turn is next is kept as in start-time fair queueing: a lane that opens stands where the lane in turn
-//! does, so its first request waits for one turn of each other client at most, however many requests those have.
+//! A client is the sender of a request, if the server identifies clients. Requests without an identity count as one
+//! client. Each client has a lane while it has waiting requests. A turn is `turn_items` items, or one request with more.
+//! The order of turns is that of start-time fair queueing: a new lane starts at the position of the lane in turn. So its
+//! first request waits for one turn of each other client at most, whatever the number of their requests.
 //!
-//! With one client, which is every server that asks nobody who they are, this is a plain queue: the one lane is read in
-//! place and neither a map nor a heap is touched. With several, requests move to the front one by one as the decision
-//! comes to them, a batch at most. Only then is their turn counted, so that requests that nobody waits for cost none.
+//! With one client, as on every server without identities, this is a plain queue: its one lane is read in place, without
+//! a map or a heap. With several, requests move to the front one by one as a decision looks at them, at most a batch.
+//! Only then is a turn counted, so abandoned requests cost no turn.
 
 use std::{
     cmp::Reverse,
@@ -26,21 +26,21 @@ pub(super) struct Entry<T> {
     pub expires_at: Option<Instant>,
 }
 
-/// Who sent a request; `None` where that is not known.
+/// The identity of a request's client; `None` if it is not known.
 type ClientKey = Option<u64>;
 
 /// Requests of one priority in the order in which they are served.
 pub(super) struct FairList<T> {
-    /// Those whose turn it is, in this order, before all others.
+    /// Settled requests: their turns are taken, and they come before all others.
     front: VecDeque<Entry<T>>,
-    /// All but one have requests, unless they are free.
-    lanes: Vec<Lane<T>>,
+    /// Free lanes have no requests, and at most one other lane has none.
+    lanes: Vec<ClientLane<T>>,
     free: Vec<usize>,
     /// The lanes of the clients, while there are several.
     by_client: HashMap<ClientKey, usize>,
-    /// The lanes in the order of their turns: one at least.
-    turns: BinaryHeap<Reverse<Turn>>,
-    /// The start of the last turn that was taken.
+    /// The lanes in the order of their turns, at least one.
+    turns: BinaryHeap<Reverse<LaneTurn>>,
+    /// The start of the last turn taken.
     clock: u64,
     next_number: u64,
     turn_items: u64,
@@ -48,17 +48,17 @@ pub(super) struct FairList<T> {
 }
 
 /// The waiting requests of one client.
-struct Lane<T> {
+struct ClientLane<T> {
     client: ClientKey,
     entries: VecDeque<Entry<T>>,
-    /// Items that were served in its present turn.
+    /// The number of items served in its present turn.
     used: u64,
 }
 
-/// The next turn of a lane: that with the lowest start comes first, then that with the lowest number.
+/// The next turn of a lane. The lowest start comes first, then the lowest number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
-    /// Items that the lane had been served before, as far as it is remembered.
+struct LaneTurn {
+    /// The number of items served from the lane before, as far as it is remembered.
     start: u64,
     number: u64,
     lane: usize,
@@ -68,10 +68,10 @@ impl<T: Queued> FairList<T> {
     pub fn new(turn_items: u64) -> Self {
         Self {
             front: VecDeque::new(),
-            lanes: vec![Lane::new(None)],
+            lanes: vec![ClientLane::new(None)],
             free: Vec::new(),
             by_client: HashMap::new(),
-            turns: BinaryHeap::from([Reverse(Turn { start: 0, number: 0, lane: 0 })]),
+            turns: BinaryHeap::from([Reverse(LaneTurn { start: 0, number: 0, lane: 0 })]),
             clock: 0,
             next_number: 1,
             turn_items,
@@ -91,13 +91,13 @@ impl<T: Queued> FairList<T> {
         }
     }
 
-    /// Puts a request before all others, whoever's turn it is.
+    /// Puts a request before all others, whoever has the turn.
     pub fn push_front(&mut self, entry: Entry<T>) {
         self.front.push_front(entry);
         self.len += 1;
     }
 
-    /// The request at `index`, which is the place of a request that was settled, or the first behind those.
+    /// Returns the request at `index`, which is the place of a settled request or the first place behind those.
     pub fn get(&self, index: usize) -> Option<&Entry<T>> {
         match index.checked_sub(self.front.len()) {
             None => self.front.get(index),
@@ -109,7 +109,7 @@ impl<T: Queued> FairList<T> {
         self.get(0)
     }
 
-    /// The request at `index` was looked at: where clients take turns it stays there, and the next one can be looked at.
+    /// Settles the request at `index` after a look: if clients take turns it stays there, and the next one can be looked at.
     pub fn settle(&mut self, index: usize) {
         if self.is_shared()
             && index == self.front.len()
@@ -119,7 +119,7 @@ impl<T: Queued> FairList<T> {
         }
     }
 
-    /// Moves the request at `index`, which was settled, before as many of those before it: nobody's turn changes.
+    /// Moves the settled request at `index` forward by this many places. Turns do not change.
     pub fn bring_forward(&mut self, index: usize, places: usize) {
         let Some(wanted) = index.checked_sub(places) else { return };
         let settled = self.front.len();
@@ -138,7 +138,7 @@ impl<T: Queued> FairList<T> {
         }
     }
 
-    /// Removes the request at `index` as [`FairList::get`] finds it. It costs its client no turn if it had none yet.
+    /// Removes the request at `index`, as found by [`FairList::get`]. A request that has taken no turn costs its client none.
     pub fn remove(&mut self, index: usize) -> Option<Entry<T>> {
         let entry = match index.checked_sub(self.front.len()) {
             None => self.front.remove(index)?,
@@ -169,7 +169,7 @@ impl<T: Queued> FairList<T> {
         self.len -= count;
     }
 
-    /// Moves all requests of which this holds to `removed`.
+    /// Moves all requests for which `is_over` holds to `removed`.
     pub fn remove_where(&mut self, is_over: impl Fn(&Entry<T>) -> bool, removed: &mut Vec<T>) {
         let before = removed.len();
         let lists = self.lanes.iter_mut().map(|lane| &mut lane.entries);
@@ -180,13 +180,13 @@ impl<T: Queued> FairList<T> {
         self.close_empty_lanes();
     }
 
-    /// When the time of the first request is over.
+    /// Returns the earliest expiry of a request.
     pub fn next_expiry(&self) -> Option<Instant> {
         let waiting = self.lanes.iter().flat_map(|lane| &lane.entries);
         self.front.iter().chain(waiting).filter_map(|entry| entry.expires_at).min()
     }
 
-    /// Whether several clients have requests that are not settled.
+    /// Returns true if several clients have requests that are not settled.
     fn is_shared(&self) -> bool {
         self.turns.len() > 1
     }
@@ -195,7 +195,7 @@ impl<T: Queued> FairList<T> {
         self.turns.peek().map(|Reverse(turn)| turn.lane)
     }
 
-    /// The lane of this client, opened if need be.
+    /// Returns the lane of this client, and opens it if necessary.
     fn lane_of(&mut self, client: ClientKey) -> usize {
         if self.is_shared() {
             return match self.by_client.get(&client) {
@@ -219,8 +219,8 @@ impl<T: Queued> FairList<T> {
     fn open_lane(&mut self, client: ClientKey) -> usize {
         let index = self.free.pop().unwrap_or(self.lanes.len());
         match self.lanes.get_mut(index) {
-            Some(lane) => *lane = Lane::new(client),
-            None => self.lanes.push(Lane::new(client)),
+            Some(lane) => *lane = ClientLane::new(client),
+            None => self.lanes.push(ClientLane::new(client)),
         }
         self.by_client.insert(client, index);
         self.add_turn(self.clock, index);
@@ -230,10 +230,10 @@ impl<T: Queued> FairList<T> {
     fn add_turn(&mut self, start: u64, lane: usize) {
         let number = self.next_number;
         self.next_number += 1;
-        self.turns.push(Reverse(Turn { start, number, lane }));
+        self.turns.push(Reverse(LaneTurn { start, number, lane }));
     }
 
-    /// Takes the next request out of its lane, on account of that. For a list that is shared.
+    /// Takes the next request out of the lane in turn, and counts its items. Only for a shared list.
     fn serve_next(&mut self) -> Option<Entry<T>> {
         let Reverse(turn) = *self.turns.peek()?;
         let lane = self.lanes.get_mut(turn.lane)?;
@@ -244,7 +244,7 @@ impl<T: Queued> FairList<T> {
         Some(entry)
     }
 
-    /// Ends the turn of the lane in turn when it has nothing to serve in it any more. An only lane needs none.
+    /// Ends the turn of the lane in turn when it has nothing left to serve in it. A single lane has no turns.
     fn update_turn(&mut self) {
         if !self.is_shared() {
             return;
@@ -271,8 +271,8 @@ impl<T: Queued> FairList<T> {
         for index in lanes {
             let Some(closed) = self.lanes.get_mut(index) else { continue };
             self.by_client.remove(&closed.client);
-            // Not to keep the memory of every client that once had many requests.
-            *closed = Lane::new(None);
+            // Frees the memory of a client that once had many requests.
+            *closed = ClientLane::new(None);
             self.free.push(index);
         }
         if !self.is_shared() {
@@ -295,7 +295,7 @@ impl<T: Queued> FairList<T> {
         self.close(closed.into_iter().map(|Reverse(turn)| turn.lane));
     }
 
-    /// One client is left: nothing is kept of the others.
+    /// Forgets all other clients, because one client is left.
     fn become_plain(&mut self) {
         const KEPT_CAPACITY: usize = 16;
         let Some(only) = self.lane_in_turn() else { return };
@@ -326,7 +326,7 @@ impl<T> FairList<T> {
     }
 }
 
-impl<T> Lane<T> {
+impl<T> ClientLane<T> {
     fn new(client: ClientKey) -> Self {
         Self { client, entries: VecDeque::new(), used: 0 }
     }
@@ -337,7 +337,7 @@ fn remove_from<T>(
     is_over: impl Fn(&Entry<T>) -> bool,
     removed: &mut Vec<T>,
 ) {
-    // Where all have the same time-out, those that are expired come first, and nothing has to move.
+    // With equal time-outs, the expired requests are first, and no other request has to move.
     while entries.front().is_some_and(&is_over) {
         removed.extend(entries.pop_front().map(|entry| entry.value));
     }

@@ -7,7 +7,7 @@ use galatea_config::{QueuePolicy, TimeoutAction};
 use super::fake::{Fake, MS, batching, fake, joins};
 use crate::queue::{
     DropReason, Placement,
-    batching::{BatchRules, Decision, Turn, next_batch},
+    batching::{BatchRules, Decision, PullRequest, next_batch},
     priority_queue::PriorityQueue,
 };
 
@@ -25,7 +25,7 @@ fn check(preferred: &[u32], delay_ms: u32, age_ms: u32, sizes: &[u64], expected:
     for (id, &items) in sizes.iter().enumerate() {
         queue.push(fake(id, items, start)).expect("no limit");
     }
-    let got = match next_batch(&mut queue, &rules, joins, Turn::at(start + MS * age_ms)) {
+    let got = match next_batch(&mut queue, &rules, joins, PullRequest::at(start + MS * age_ms)) {
         Decision::Take(n) => format!("take {n}"),
         Decision::Wait(w) => {
             format!("wait until {} or {}", (w.until - start).as_millis(), w.enough_items)
@@ -78,7 +78,9 @@ fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
         }
         let rules = BatchRules::dynamic(&config, 8).looking_ahead(look_ahead);
         let mut batches = Vec::new();
-        while let Decision::Take(count) = next_batch(&mut queue, &rules, joins, Turn::at(now)) {
+        while let Decision::Take(count) =
+            next_batch(&mut queue, &rules, joins, PullRequest::at(now))
+        {
             batches.push(queue.take(count).iter().map(|f| f.id).collect::<Vec<_>>());
         }
         batches
@@ -98,7 +100,7 @@ fn requests_of_another_shape_end_a_batch() {
         let request = Fake { shape, ..fake(id, 1, start) };
         queue.push(request).expect("no limit");
     }
-    assert_eq!(next_batch(&mut queue, &rules, joins, Turn::at(start)), Decision::Take(2));
+    assert_eq!(next_batch(&mut queue, &rules, joins, PullRequest::at(start)), Decision::Take(2));
 }
 
 #[test]
@@ -112,9 +114,9 @@ fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
     let placement = Placement { timeout: Some(MS * 2), ..Placement::default() };
     let urgent = Fake { placement, ..fake(1, 1, start + MS * 4) };
     queue.push(urgent).expect("no limit");
-    let decision = next_batch(&mut queue, &rules, joins, Turn::at(start + MS * 5));
+    let decision = next_batch(&mut queue, &rules, joins, PullRequest::at(start + MS * 5));
     assert!(matches!(decision, Decision::Wait(w) if w.until == start + MS * 6), "{decision:?}");
-    let decision = next_batch(&mut queue, &rules, joins, Turn::at(start + MS * 6));
+    let decision = next_batch(&mut queue, &rules, joins, PullRequest::at(start + MS * 6));
     assert!(matches!(decision, Decision::Wait(w) if w.until == start + MS * 10), "{decision:?}");
     let dropped = queue.take_dropped();
     assert!(matches!(&dropped[..], [(Fake { id: 1, .. }, DropReason::Expired)]), "{dropped:?}");
@@ -152,7 +154,7 @@ fn delayed_requests_are_served_after_the_timely_ones_of_their_level() {
     {
         queue.push(with_priority(priority, fake(id, 1, queued_at))).expect("no limit");
     }
-    let decision = next_batch(&mut queue, &rules, joins, Turn::at(start + MS * 2));
+    let decision = next_batch(&mut queue, &rules, joins, PullRequest::at(start + MS * 2));
     assert_eq!(decision, Decision::Take(4));
     let order: Vec<_> = queue.take(4).iter().map(|f| f.id).collect();
     assert_eq!(order, [2, 3, 1, 0]);
@@ -217,7 +219,7 @@ fn levels_exist_as_long_as_they_have_requests() {
 
     fill(&mut queue, false);
     let rules = BatchRules::dynamic(&config, 8);
-    assert_eq!(next_batch(&mut queue, &rules, joins, Turn::at(start + MS)), Decision::Empty);
+    assert_eq!(next_batch(&mut queue, &rules, joins, PullRequest::at(start + MS)), Decision::Empty);
     assert_eq!(queue.take_dropped().len(), REQUESTS);
     is_forgotten(&queue);
 }

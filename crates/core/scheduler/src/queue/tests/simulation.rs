@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::fake::{Fake, MS, batching, fake, joins, same_shape};
 use crate::queue::{
     DropReason,
-    batching::{BatchRules, Decision, GrowingBatch, Turn, next_batch},
+    batching::{BatchRules, Decision, GrowingBatch, PullRequest, next_batch},
     priority_queue::PriorityQueue,
 };
 
@@ -175,7 +175,8 @@ impl Simulation {
     /// Makes free instances pull until nothing is left for them.
     fn pull(&mut self) {
         while self.busy.len() < self.script.instances {
-            let decision = next_batch(&mut self.queue, &self.rules, joins, Turn::at(self.now));
+            let decision =
+                next_batch(&mut self.queue, &self.rules, joins, PullRequest::at(self.now));
             self.dropped.extend(self.queue.take_dropped());
             match decision {
                 Decision::Empty => break,

@@ -1,5 +1,5 @@
-//! Requests that wait in instances, behind the ones they execute. They still wait: an instance that is free takes them
-//! back, first in first out, and executes them instead.
+//! Requests that wait in instances, behind the one that each executes. They still count as queued: a free instance takes
+//! them back in the order they were handed over, and executes them instead.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -9,87 +9,92 @@ use std::{
     sync::Arc,
 };
 
-use galatea_backend::{TakenBack, WaitingBatches};
+use galatea_backend::{ReturnedRequests, WaitingBatches};
 
-/// A request that is handed over.
-pub(crate) struct HandedOver<T> {
+/// A request that is handed over to an instance.
+pub(crate) struct PrefetchedRequest<T> {
     pub request: T,
-    /// Of its batch.
+    /// The number of its batch.
     pub number: usize,
-    /// What it is taken back from.
+    /// The waiting batches of the instance; the request is taken back from them.
     pub waiting: Arc<dyn WaitingBatches>,
 }
 
 /// The requests that wait in the instances of a queue.
-pub(super) struct RequestsHandedOver<T> {
-    /// By the index of the instance.
-    instances: BTreeMap<usize, WaitingInInstance<T>>,
-    /// Requests handed over so far.
+pub(super) struct PrefetchedRequests<T> {
+    /// By the number of the instance.
+    instances: BTreeMap<usize, InstancePrefetch<T>>,
+    /// The number of requests handed over so far.
     count: u64,
 }
 
 /// The requests that wait in one instance.
-struct WaitingInInstance<T> {
-    /// In the order in which the instance gets to them.
+struct InstancePrefetch<T> {
+    /// In the order in which the instance executes them.
     entries: VecDeque<Entry<T>>,
-    /// So many of the first were found to have begun; the thread of the instance does not know yet.
+    /// The number of first entries that are known to have begun; the instance's thread has not removed them yet.
     begun: usize,
-    /// Requests of the queue that were complete when the instance last began with one.
+    /// The number of the queue's complete requests when the instance last began one.
     complete_before: u64,
     /// Numbers of batches that were taken back before their requests were added.
     taken_early: Vec<usize>,
 }
 
 struct Entry<T> {
-    /// Its place among all requests of the queue that were handed over.
+    /// Its place in the order of all handed-over requests of the queue.
     place: u64,
-    handed_over: HandedOver<T>,
+    handed_over: PrefetchedRequest<T>,
 }
 
-/// What came of taking a request back.
-pub(super) enum Back<T> {
+/// The result of taking a request back.
+pub(super) enum TakeBack<T> {
     Request(T),
-    /// None waits.
+    /// No request waits.
     Nothing,
-    /// One waits, and can be taken back in a moment.
+    /// A request waits, but can only be taken back a moment later.
     NotYet,
 }
 
-impl<T> Default for RequestsHandedOver<T> {
+impl<T> Default for PrefetchedRequests<T> {
     fn default() -> Self {
         Self { instances: BTreeMap::new(), count: 0 }
     }
 }
 
-impl<T> Default for WaitingInInstance<T> {
+impl<T> Default for InstancePrefetch<T> {
     fn default() -> Self {
         Self { entries: VecDeque::new(), begun: 0, complete_before: 0, taken_early: Vec::new() }
     }
 }
 
-impl<T> RequestsHandedOver<T> {
-    /// The request waits in this instance from now on; given back when it was taken back already. `complete`: how many
-    /// requests of the queue are.
-    pub fn add(&mut self, index: usize, handed_over: HandedOver<T>, complete: u64) -> Option<T> {
+impl<T> PrefetchedRequests<T> {
+    /// Adds a request that now waits in this instance; returns it if it was already taken back. `complete` is the number of
+    /// complete requests of the queue.
+    pub fn add(
+        &mut self,
+        index: usize,
+        handed_over: PrefetchedRequest<T>,
+        complete: u64,
+    ) -> Option<T> {
         self.count += 1;
         let place = self.count;
         self.instances.entry(index).or_default().add(Entry { place, handed_over }, complete)
     }
 
-    /// Requests that wait, and those that wait in this instance.
+    /// Returns the number of all waiting requests and of those in this instance.
     pub fn count(&self, index: usize) -> (usize, usize) {
-        let all = self.instances.values().map(WaitingInInstance::count).sum();
-        (all, self.instances.get(&index).map_or(0, WaitingInInstance::count))
+        let all = self.instances.values().map(InstancePrefetch::count).sum();
+        (all, self.instances.get(&index).map_or(0, InstancePrefetch::count))
     }
 
-    /// The first request that waits in this instance, which begins with it now, and its number. `complete`: as for
-    /// [`RequestsHandedOver::add`].
+    /// Removes the first waiting request of this instance, which begins it, and returns it with its number. `complete` is that
+    /// of [`PrefetchedRequests::add`].
     pub fn begin(&mut self, index: usize, complete: u64) -> Option<(usize, T)> {
         self.instances.get_mut(&index)?.begin(complete)
     }
 
-    /// Takes back all that waits in this instance, in its order. What is left has begun, or cannot be taken back. For the
-    /// thread of the instance, which has added all that it has sent.
+    /// Takes back all requests that wait in this instance, in order. Those left have begun or cannot be taken back. Only the
+    /// instance's thread calls this, after it has added all requests that it sent.
     pub fn take_all_back_from(&mut self, index: usize) -> Vec<T> {
         let Some(mut instance) = self.instances.remove(&index) else { return Vec::new() };
         let taken = instance.take_all().into_iter().map(|(_, request)| request).collect();
@@ -100,18 +105,18 @@ impl<T> RequestsHandedOver<T> {
         taken
     }
 
-    /// Takes back the request that has waited the longest.
-    pub fn take_oldest_back(&mut self) -> Back<T> {
+    /// Takes back the request that has waited longest.
+    pub fn take_oldest_back(&mut self) -> TakeBack<T> {
         self.take_oldest_of(|_| true)
     }
 
-    /// The same in instances that have begun with nothing while so many requests became complete that what waits there
-    /// would have been executed by any other.
-    pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> Back<T> {
+    /// Takes back the oldest request of an instance that has begun none while `limit` requests became complete. Any other
+    /// instance would have executed it by then.
+    pub fn take_overtaken_back(&mut self, complete: u64, limit: u64) -> TakeBack<T> {
         self.take_oldest_of(|i| complete.saturating_sub(i.complete_before) >= limit)
     }
 
-    /// Takes back all for which this holds; the second list has what had to be taken back with them, in its order.
+    /// Takes back all wanted requests. The second list has those that had to be taken back with them, in order.
     pub fn take_back_all(&mut self, is_wanted: impl Fn(&T) -> bool) -> (Vec<T>, Vec<T>) {
         let mut taken = Vec::new();
         for instance in self.instances.values_mut() {
@@ -124,10 +129,10 @@ impl<T> RequestsHandedOver<T> {
         taken.into_iter().map(|(_, request)| request).partition(is_wanted)
     }
 
-    fn take_oldest_of(&mut self, is_meant: impl Fn(&WaitingInInstance<T>) -> bool) -> Back<T> {
-        let (mut nothing, mut after) = (Back::Nothing, 0);
+    fn take_oldest_of(&mut self, is_meant: impl Fn(&InstancePrefetch<T>) -> bool) -> TakeBack<T> {
+        let (mut nothing, mut after) = (TakeBack::Nothing, 0);
         loop {
-            let first = |instance: &mut WaitingInInstance<T>| {
+            let first = |instance: &mut InstancePrefetch<T>| {
                 let place = instance.first()?.place;
                 (place > after && is_meant(instance)).then_some(place)
             };
@@ -136,15 +141,15 @@ impl<T> RequestsHandedOver<T> {
                 return nothing;
             };
             match instance.take_first() {
-                Back::Request((_, request)) => return Back::Request(request),
-                Back::Nothing => {}
-                Back::NotYet => (nothing, after) = (Back::NotYet, place),
+                TakeBack::Request((_, request)) => return TakeBack::Request(request),
+                TakeBack::Nothing => {}
+                TakeBack::NotYet => (nothing, after) = (TakeBack::NotYet, place),
             }
         }
     }
 }
 
-impl<T> WaitingInInstance<T> {
+impl<T> InstancePrefetch<T> {
     fn add(&mut self, entry: Entry<T>, complete: u64) -> Option<T> {
         let number = entry.handed_over.number;
         if let Some(position) = self.taken_early.iter().position(|&early| early == number) {
@@ -169,38 +174,40 @@ impl<T> WaitingInInstance<T> {
     fn begin(&mut self, complete: u64) -> Option<(usize, T)> {
         self.complete_before = complete;
         self.begun = self.begun.saturating_sub(1);
-        let HandedOver { request, number, .. } = self.entries.pop_front()?.handed_over;
+        let PrefetchedRequest { request, number, .. } = self.entries.pop_front()?.handed_over;
         Some((number, request))
     }
 
     fn take_all(&mut self) -> Vec<(u64, T)> {
         let mut taken = Vec::new();
-        while let Back::Request(first) = self.take_first() {
+        while let TakeBack::Request(first) = self.take_first() {
             taken.push(first);
         }
         taken
     }
 
-    /// The first request that waits, with its place.
-    fn take_first(&mut self) -> Back<(u64, T)> {
-        while let Some(HandedOver { number, waiting, .. }) = self.first().map(|e| &e.handed_over) {
+    /// Takes back the first waiting request, with its place.
+    fn take_first(&mut self) -> TakeBack<(u64, T)> {
+        while let Some(PrefetchedRequest { number, waiting, .. }) =
+            self.first().map(|e| &e.handed_over)
+        {
             match waiting.take_first_back(*number) {
-                TakenBack::NotYet => return Back::NotYet,
-                TakenBack::Nothing => self.begun = self.entries.len(),
-                TakenBack::Batch(number) => {
+                ReturnedRequests::NotYet => return TakeBack::NotYet,
+                ReturnedRequests::Nothing => self.begun = self.entries.len(),
+                ReturnedRequests::Batch(number) => {
                     let is_it = |entry: &Entry<T>| entry.handed_over.number == number;
                     let position = self.entries.iter().position(is_it);
                     self.begun = position.unwrap_or(self.entries.len());
                     match position.and_then(|position| self.entries.remove(position)) {
                         Some(entry) => {
-                            return Back::Request((entry.place, entry.handed_over.request));
+                            return TakeBack::Request((entry.place, entry.handed_over.request));
                         }
-                        // Its thread has sent it and not added it yet.
+                        // Its thread has sent the batch and not added the request yet.
                         None => self.taken_early.push(number),
                     }
                 }
             }
         }
-        Back::Nothing
+        TakeBack::Nothing
     }
 }

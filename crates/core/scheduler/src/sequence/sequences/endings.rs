@@ -1,16 +1,16 @@
-//! How sequences end without a last request: idle, abandoned, waiting too long, or lost with their instance.
+//! Ends sequences without a last request: idle, abandoned or expired ones, and those lost with their instance.
 
 use std::time::Instant;
 
 use galatea_types::{CorrelationId, Error};
 
 use super::{
-    super::{backlog::Waiting, key::OfSequence, slots::InstanceSlots},
-    Live, Place, SequenceDrop, Sequences,
+    super::{backlog::WaitingSequence, key::SequenceRequest, slots::InstanceSlots},
+    LiveSequence, SequenceDrop, SequencePlace, Sequences,
 };
 
-impl<T: OfSequence> Sequences<T> {
-    /// Ends all sequences of which a request waits that nobody waits for.
+impl<T: SequenceRequest> Sequences<T> {
+    /// Ends all sequences with a waiting request whose client has gone.
     pub fn drop_abandoned(&mut self, now: Instant) {
         for instance in 0..self.instances.len() {
             for slot in self.instances[instance].abandoned() {
@@ -18,34 +18,35 @@ impl<T: OfSequence> Sequences<T> {
                 self.drop_all(requests, &SequenceDrop::Cancelled);
             }
         }
-        for (number, waiting) in self.backlog.remove_where(Waiting::is_abandoned) {
+        for (number, waiting) in self.backlog.remove_where(WaitingSequence::is_abandoned) {
             self.drop_waiting(number, waiting, &SequenceDrop::Cancelled);
         }
     }
 
-    /// Drops the sequences of the backlog that have waited for too long.
+    /// Drops the sequences of the backlog that waited too long.
     pub(super) fn expire_backlog(&mut self, now: Instant) {
         for (number, waiting) in self.backlog.take_expired(now) {
             self.drop_waiting(number, waiting, &SequenceDrop::Expired);
         }
     }
 
-    /// When something is over without any request, or may be.
+    /// Returns the time at which a sequence is over without a request, or may be.
     pub fn next_event(&self) -> Option<Instant> {
-        // While the backlog is empty nothing waits for what an idle sequence has; it is ended all the same.
+        // While the backlog is empty, no sequence waits for the slot of an idle one; it is ended all the same.
         let idle = self.instances.iter().filter_map(|slots| slots.idle_check);
         idle.chain(self.backlog.next_expiry()).min()
     }
 
-    /// Ends what is over at `now`: idle sequences, and those that have waited for too long.
+    /// Ends sequences that are over at `now`: idle ones, and those that waited too long.
     pub fn end_overdue(&mut self, now: Instant) {
         self.expire_backlog(now);
         self.end_idle(now);
     }
 
-    /// Ends this sequence if it has had no request for too long.
+    /// Ends this sequence if it had no request for too long.
     pub(super) fn end_if_idle(&mut self, id: &CorrelationId, now: Instant) {
-        let Some(Live { place: Place::Slot { instance, .. }, last_used, .. }) = self.live.get(id)
+        let Some(LiveSequence { place: SequencePlace::Slot { instance, .. }, last_used, .. }) =
+            self.live.get(id)
         else {
             return;
         };
@@ -59,7 +60,7 @@ impl<T: OfSequence> Sequences<T> {
         (0..self.instances.len()).for_each(|instance| self.end_idle_of(instance, now));
     }
 
-    /// Ends the sequences of an instance that have had no request for too long, and notes when to look again.
+    /// Ends the sequences of an instance that had no request for too long, and records when to look again.
     pub(super) fn end_idle_of(&mut self, instance: usize, now: Instant) {
         let Some(slots) = self.instances.get_mut(instance) else { return };
         if slots.idle_check.is_none_or(|check| now < check) {
@@ -77,7 +78,7 @@ impl<T: OfSequence> Sequences<T> {
                 continue;
             }
             if end <= now {
-                // It has something to do: looked at again when that could be over.
+                // It is busy: look again when it could be idle for too long.
                 end = now.checked_add(max_idle).unwrap_or(now);
             }
             next = Some(next.map_or(end, |next| next.min(end)));
@@ -89,14 +90,14 @@ impl<T: OfSequence> Sequences<T> {
         self.forget_lost(now);
     }
 
-    /// New requests go elsewhere from now on, but for those that are on their way: sequences of which nothing waits end, now
-    /// and as soon as what waits of them was executed.
+    /// Declares that new requests go elsewhere, except those on their way. Sequences without waiting requests end now, the
+    /// others as soon as their waiting requests are executed.
     pub fn expect_no_more(&mut self, now: Instant) {
         self.expects_no_more = true;
         (0..self.instances.len()).for_each(|instance| self.end_quiet(instance, now));
     }
 
-    /// Ends the sequences of an instance of which nothing waits.
+    /// Ends the sequences of an instance without waiting requests.
     pub(super) fn end_quiet(&mut self, instance: usize, now: Instant) {
         let Some(slots) = self.instances.get(instance) else { return };
         let quiet: Vec<u32> = slots.quiet().collect();
@@ -105,16 +106,16 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// Sequences that were lost are remembered for as long as they could have been idle.
+    /// Forgets lost sequences after the time that they could have been idle.
     fn forget_lost(&mut self, now: Instant) {
         let max_idle = self.rules.max_idle;
         self.live.retain(|_, live| {
-            !matches!(live.place, Place::Lost(_) | Place::GaveWay)
+            !matches!(live.place, SequencePlace::Lost(_) | SequencePlace::GaveWay)
                 || now.saturating_duration_since(live.last_used) < max_idle
         });
     }
 
-    /// The instance works: sequences begin there.
+    /// Records that the instance works, so that sequences begin there.
     pub fn instance_works(&mut self, instance: usize, now: Instant) {
         let Some(slots) = self.instances.get_mut(instance) else { return };
         if std::mem::replace(&mut slots.is_available, true) {
@@ -131,14 +132,14 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// The instance does not work any more: the sequences that it had are lost, and what waits of them is dropped.
+    /// Records that the instance is broken: its sequences are lost, and their waiting requests are dropped.
     pub fn instance_lost(&mut self, instance: usize, reason: &Error, now: Instant) {
         let Some(slots) = self.instances.get_mut(instance) else { return };
         slots.is_available = false;
         self.free.retain(|(_, of)| *of != instance);
         for slot in &mut slots.slots {
             if let Some(live) = slot.sequence.as_ref().and_then(|id| self.live.get_mut(id)) {
-                live.place = Place::Lost(reason.clone());
+                live.place = SequencePlace::Lost(reason.clone());
                 live.last_used = now;
             }
         }
@@ -147,7 +148,7 @@ impl<T: OfSequence> Sequences<T> {
         self.drop_all(requests, &SequenceDrop::Lost(reason.clone()));
     }
 
-    /// Removes all requests: nothing will execute them.
+    /// Removes all requests, because nothing will execute them.
     pub fn take_all(&mut self) -> Vec<T> {
         let mut requests: Vec<T> =
             self.instances.iter_mut().flat_map(InstanceSlots::clear_all).collect();

@@ -1,36 +1,34 @@
-//! Sequences that keep states and have nothing to do: the one that has rested longest gives way first where memory for
-//! states is wanted.
+//! Idle sequences that keep states. If memory for states is needed, the one that has been idle longest ends first.
 
 use std::{collections::VecDeque, time::Instant};
 
 use galatea_types::CorrelationId;
 
-use super::{super::key::OfSequence, Live, Place, Sequences};
+use super::{super::key::SequenceRequest, LiveSequence, SequencePlace, Sequences};
 
-/// How many sequences that gave way are remembered, so that their next request is told. The next request of others is told
-/// that its sequence has not begun.
+/// The largest number of sequences that are remembered after their states were freed. Their next request gets that as the
+/// reason; the next request of others is told that its sequence has not begun.
 const MAX_REMEMBERED: usize = 1024;
 
-/// Entries of the order that may be out of date, beside one for each slot.
+/// The largest number of outdated entries in the order, in addition to one for each slot.
 const MAX_SURPLUS: usize = 64;
 
-/// Slots in the order in which they began to rest. One that has had something to do since is passed over: it has, or gets,
-/// a later place.
+/// Slots in the order in which they became idle. A slot that was busy since is skipped: it has, or will get, a later place.
 #[derive(Default)]
 pub(super) struct RestingSlots {
-    order: VecDeque<Rest>,
+    order: VecDeque<SlotRest>,
     turns: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Rest {
+struct SlotRest {
     turn: u64,
     instance: usize,
     slot: u32,
 }
 
-impl<T: OfSequence> Sequences<T> {
-    /// A request of this slot's sequence was executed: it rests from now on if there is no other.
+impl<T: SequenceRequest> Sequences<T> {
+    /// Records the end of a request in this slot. The slot is idle from now on if there is no other request.
     pub(super) fn note_rest(&mut self, instance: usize, slot: u32) {
         let turn = self.resting.turns + 1;
         let slots = self.instances.get_mut(instance).map(|slots| &mut slots.slots);
@@ -39,7 +37,7 @@ impl<T: OfSequence> Sequences<T> {
             return;
         }
         self.resting.turns = turn;
-        self.resting.order.push_back(Rest { turn, instance, slot });
+        self.resting.order.push_back(SlotRest { turn, instance, slot });
         let slots: usize = self.instances.iter().map(|slots| slots.slots.len()).sum();
         if self.resting.order.len() > 2 * slots + MAX_SURPLUS {
             let order = std::mem::take(&mut self.resting.order);
@@ -48,14 +46,14 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// What the sequence of this slot keeps, if it has had nothing to do since.
-    fn resting_bytes(&self, Rest { turn, instance, slot }: Rest) -> Option<usize> {
+    /// Returns the bytes that the sequence of this slot keeps, if it has been idle since.
+    fn resting_bytes(&self, SlotRest { turn, instance, slot }: SlotRest) -> Option<usize> {
         let state = self.instances.get(instance)?.slots.get(slot as usize)?;
         state.still_rests(turn).then(|| state.state_bytes())
     }
 
-    /// The slot that has rested longest.
-    fn longest_rest(&mut self) -> Option<Rest> {
+    /// Returns the slot that has been idle longest.
+    fn longest_rest(&mut self) -> Option<SlotRest> {
         while let Some(&rest) = self.resting.order.front() {
             if self.resting_bytes(rest).is_some() {
                 return Some(rest);
@@ -65,14 +63,14 @@ impl<T: OfSequence> Sequences<T> {
         None
     }
 
-    /// Since when the sequence has rested that would give way first.
+    /// Returns when the sequence became idle that would end first.
     pub fn resting_since(&mut self) -> Option<Instant> {
-        let Rest { instance, slot, .. } = self.longest_rest()?;
+        let SlotRest { instance, slot, .. } = self.longest_rest()?;
         let id = self.instances.get(instance)?.slots.get(slot as usize)?.sequence.as_ref()?;
         Some(self.live.get(id)?.last_used)
     }
 
-    /// Bytes that resting sequences keep. Those beyond `enough` are not looked for.
+    /// Returns the bytes that idle sequences keep. Stops counting at `enough`.
     pub fn bytes_at_rest(&self, enough: usize) -> usize {
         let mut bytes = 0_usize;
         for rest in &self.resting.order {
@@ -84,25 +82,31 @@ impl<T: OfSequence> Sequences<T> {
         bytes
     }
 
-    /// Ends the sequence that has rested longest: its next request is told. Returns its name and what it kept, to be dropped
-    /// outside of any lock.
+    /// Ends the sequence that has been idle longest, and remembers that for its next request. Returns its name and its states,
+    /// which the caller must drop outside of any lock.
     pub fn give_way(&mut self, now: Instant) -> Option<(CorrelationId, T::States)> {
-        let Rest { instance, slot, .. } = self.longest_rest()?;
+        let SlotRest { instance, slot, .. } = self.longest_rest()?;
         let state = self.instances.get_mut(instance)?.slot_mut(slot);
         let (id, states) = (state.sequence.clone()?, state.take_states());
         let owner = self.live.get(&id).map(|live| live.owner);
-        // It rests: no request waits there.
+        // It is idle, so no request waits there.
         self.end_sequence(instance, slot, now);
         if let Some(owner) = owner {
-            self.remember(id.clone(), Live { place: Place::GaveWay, owner, last_used: now });
+            self.remember(
+                id.clone(),
+                LiveSequence { place: SequencePlace::GaveWay, owner, last_used: now },
+            );
         }
         Some((id, states))
     }
 
-    fn remember(&mut self, id: CorrelationId, live: Live) {
+    fn remember(&mut self, id: CorrelationId, live: LiveSequence) {
         if self.gave_way.len() >= MAX_REMEMBERED
             && let Some(oldest) = self.gave_way.pop_front()
-            && self.live.get(&oldest).is_some_and(|live| matches!(live.place, Place::GaveWay))
+            && self
+                .live
+                .get(&oldest)
+                .is_some_and(|live| matches!(live.place, SequencePlace::GaveWay))
         {
             self.live.remove(&oldest);
         }

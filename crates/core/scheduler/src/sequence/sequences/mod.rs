@@ -1,4 +1,4 @@
-//! The sequences of a model: where each has its place, and what becomes of those that wait, end or are lost.
+//! The sequences of a model: their places, and the handling of those that wait, end or are lost.
 
 mod endings;
 mod idle;
@@ -12,76 +12,75 @@ use galatea_types::{CorrelationId, Error};
 
 use self::idle::RestingSlots;
 use super::{
-    backlog::{SequenceBacklog, Waiting},
-    key::{OfSequence, Owner},
+    backlog::{SequenceBacklog, WaitingSequence},
+    key::{Owner, SequenceRequest},
     rules::{SequenceRules, Strategy},
     slots::{Head, InstanceSlots},
     step::{SlotTicket, Step, StepEnd},
 };
 use crate::queue::{Backlog, Decision};
 
-/// All sequences of a model and their requests that are not being executed.
-pub(crate) struct Sequences<T: OfSequence> {
+/// All sequences of a model, and their requests that are not being executed.
+pub(crate) struct Sequences<T: SequenceRequest> {
     rules: SequenceRules,
-    live: HashMap<CorrelationId, Live>,
+    live: HashMap<CorrelationId, LiveSequence>,
     /// Sequences without a slot.
     backlog: SequenceBacklog<T>,
-    /// Of each instance by its number.
+    /// The slots of each instance, by its number.
     instances: Vec<InstanceSlots<T>>,
-    /// Slots without a sequence of instances that work, the lowest first, so that batches stay small and instances fill
-    /// evenly.
+    /// Free slots of working instances, the lowest first, so that batches stay small and instances fill evenly.
     free: BTreeSet<(u32, usize)>,
     dropped: Vec<(T, SequenceDrop)>,
     /// Instances that got requests from the backlog.
     fed: Vec<usize>,
     is_held: bool,
-    /// New requests go elsewhere: no sequence of which nothing waits goes on.
+    /// True if new requests go elsewhere: sequences without waiting requests do not continue.
     expects_no_more: bool,
     next_own: u64,
-    /// Sequences that keep states and have nothing to do.
+    /// Idle sequences that keep states.
     resting: RestingSlots,
-    /// Those that gave way, the last ones last, as long as their next request is told.
+    /// Sequences whose states were freed, the latest last, while they are remembered for their next request.
     gave_way: VecDeque<CorrelationId>,
 }
 
 /// A sequence that requests may be added to.
-struct Live {
-    place: Place,
+struct LiveSequence {
+    place: SequencePlace,
     owner: Owner,
     last_used: Instant,
 }
 
-enum Place {
+enum SequencePlace {
     Slot {
         instance: usize,
         slot: u32,
     },
-    /// By its number in the backlog.
+    /// The number in the backlog.
     Backlog(u64),
-    /// Its instance broke, of which its next request is told.
+    /// Its instance broke; its next request gets this error.
     Lost(Error),
-    /// Its states gave way to those of others, of which its next request is told.
+    /// Its states were freed for those of others; its next request gets that as the reason.
     GaveWay,
 }
 
-/// Where the sequence of a request is, if it may be added there.
-enum Found {
+/// The place of a request's sequence, if the request may be added there.
+enum FoundSequence {
     Slot { instance: usize, slot: u32 },
     Backlog(u64),
     Nowhere,
 }
 
-/// Where a request went.
+/// The result of adding a request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pushed {
-    /// The instance that may execute it next, and whether it may join the batch that waits to grow; `None` where others come
-    /// first.
+pub(crate) struct PushedRequest {
+    /// The instance that may execute it next, and true if it may join the batch that waits to grow; `None` if other requests
+    /// come first.
     pub next: Option<(usize, bool)>,
-    /// It begins a sequence of this name although one that has not ended has it.
+    /// The sequence that this request restarts, although its previous run has not ended.
     pub restarts: Option<CorrelationId>,
 }
 
-/// Why a request was not accepted.
+/// The reason why a request was not accepted.
 #[derive(Clone, Debug)]
 pub(crate) enum SequenceRefusal {
     /// It belongs to no sequence.
@@ -92,16 +91,16 @@ pub(crate) enum SequenceRefusal {
     OfAnotherClient,
     /// Its sequence was lost with its instance.
     Lost(Error),
-    /// The states of its sequence gave way to those of others.
+    /// The states of its sequence were freed for those of others.
     GaveWay,
 }
 
-/// Why a request that was accepted is not executed.
+/// The reason why an accepted request is not executed.
 #[derive(Clone, Debug)]
 pub(crate) enum SequenceDrop {
-    /// Nobody waits for the response.
+    /// Its client has gone.
     Abandoned,
-    /// Its sequence is over, because nobody waited for an earlier request of it.
+    /// Its sequence is over, because the client of an earlier request has gone.
     Cancelled,
     /// Its sequence waited for a slot for longer than one of its requests allowed.
     Expired,
@@ -109,8 +108,8 @@ pub(crate) enum SequenceDrop {
     Lost(Error),
 }
 
-impl<T: OfSequence> Sequences<T> {
-    /// `batcher` makes the queue of an instance under the oldest strategy.
+impl<T: SequenceRequest> Sequences<T> {
+    /// Creates the sequences. `batcher` makes the queue of an instance under the oldest strategy.
     pub fn new(
         rules: SequenceRules,
         instances: usize,
@@ -136,18 +135,18 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// Requests that wait, in slots and in the backlog.
+    /// Returns the number of requests that wait, in slots and in the backlog.
     pub fn len(&self) -> usize {
         self.backlog.len() + self.in_slots()
     }
 
-    /// Sequences that may go on, those that wait for a slot included.
+    /// Returns the number of sequences that may continue, including those that wait for a slot.
     #[cfg(test)]
     pub fn live_count(&self) -> usize {
         self.live.len()
     }
 
-    /// Items that a batch of this instance could have now.
+    /// Returns the number of items that a batch of this instance could have now.
     pub fn ready_items(&self, instance: usize) -> u64 {
         self.instances.get(instance).map_or(0, InstanceSlots::ready_items)
     }
@@ -156,8 +155,12 @@ impl<T: OfSequence> Sequences<T> {
         self.instances.iter().map(|slots| slots.queued).sum()
     }
 
-    /// Accepts a request at `now`, or gives it back with the reason why not.
-    pub fn push(&mut self, mut request: T, now: Instant) -> Result<Pushed, (T, SequenceRefusal)> {
+    /// Accepts a request at `now`, or returns it with the reason why not.
+    pub fn push(
+        &mut self,
+        mut request: T,
+        now: Instant,
+    ) -> Result<PushedRequest, (T, SequenceRefusal)> {
         let owner = match request.correlation_id() {
             CorrelationId::None if self.rules.is_iterative => {
                 let number = self.own_number();
@@ -175,24 +178,26 @@ impl<T: OfSequence> Sequences<T> {
         };
         let restarts = restarts.then(|| request.correlation_id().clone());
         let next = match found {
-            Found::Slot { instance, slot } => self.push_to_slot(request, instance, slot, now),
-            Found::Backlog(number) => self.push_to_backlog(request, number, now),
-            Found::Nowhere => self.begin(request, owner, now),
+            FoundSequence::Slot { instance, slot } => {
+                self.push_to_slot(request, instance, slot, now)
+            }
+            FoundSequence::Backlog(number) => self.push_to_backlog(request, number, now),
+            FoundSequence::Nowhere => self.begin(request, owner, now),
         };
-        Ok(Pushed { next, restarts })
+        Ok(PushedRequest { next, restarts })
     }
 
-    /// Where the sequence of a request is, and whether the request begins it again.
+    /// Returns the place of a request's sequence, and true if the request begins the sequence again.
     fn find(
         &mut self,
         request: &T,
         owner: Owner,
         now: Instant,
-    ) -> Result<(Found, bool), SequenceRefusal> {
+    ) -> Result<(FoundSequence, bool), SequenceRefusal> {
         let is_start = request.is_start();
         let Some(live) = self.live.get_mut(request.correlation_id()) else {
             return if is_start {
-                Ok((Found::Nowhere, false))
+                Ok((FoundSequence::Nowhere, false))
             } else {
                 Err(SequenceRefusal::NotStarted)
             };
@@ -202,32 +207,37 @@ impl<T: OfSequence> Sequences<T> {
         }
         live.last_used = now;
         let refusal = match &live.place {
-            Place::Slot { instance, slot } => {
-                return Ok((Found::Slot { instance: *instance, slot: *slot }, is_start));
+            SequencePlace::Slot { instance, slot } => {
+                return Ok((FoundSequence::Slot { instance: *instance, slot: *slot }, is_start));
             }
-            Place::Backlog(number) => return Ok((Found::Backlog(*number), is_start)),
-            Place::Lost(error) => SequenceRefusal::Lost(error.clone()),
-            Place::GaveWay => SequenceRefusal::GaveWay,
+            SequencePlace::Backlog(number) => {
+                return Ok((FoundSequence::Backlog(*number), is_start));
+            }
+            SequencePlace::Lost(error) => SequenceRefusal::Lost(error.clone()),
+            SequencePlace::GaveWay => SequenceRefusal::GaveWay,
         };
         self.live.remove(request.correlation_id());
-        if is_start { Ok((Found::Nowhere, false)) } else { Err(refusal) }
+        if is_start { Ok((FoundSequence::Nowhere, false)) } else { Err(refusal) }
     }
 
-    /// The first request of a sequence.
+    /// Begins a sequence with its first request.
     fn begin(&mut self, request: T, owner: Owner, now: Instant) -> Option<(usize, bool)> {
         if self.free_slot().is_none() {
             self.end_idle(now);
         }
         let id = request.correlation_id().clone();
-        // Those that wait already come first.
+        // Sequences that already wait come first.
         let free = if self.backlog.is_empty() { self.free_slot() } else { None };
         let Some((slot, instance)) = free else {
             let number = self.backlog.next_number();
-            self.live.insert(id, Live { place: Place::Backlog(number), owner, last_used: now });
+            self.live.insert(
+                id,
+                LiveSequence { place: SequencePlace::Backlog(number), owner, last_used: now },
+            );
             return self.push_to_backlog(request, number, now);
         };
-        let place = Place::Slot { instance, slot };
-        self.live.insert(id.clone(), Live { place, owner, last_used: now });
+        let place = SequencePlace::Slot { instance, slot };
+        self.live.insert(id.clone(), LiveSequence { place, owner, last_used: now });
         self.occupy(instance, slot, Some(id), now);
         self.push_to_slot(request, instance, slot, now)
     }
@@ -241,7 +251,7 @@ impl<T: OfSequence> Sequences<T> {
     ) -> Option<(usize, bool)> {
         let slots = &mut self.instances[instance];
         if request.is_end() {
-            // Another sequence of this name may begin elsewhere.
+            // Another sequence with this name may begin elsewhere.
             self.live.remove(request.correlation_id());
             slots.slot_mut(slot).sequence = None;
         }
@@ -257,7 +267,7 @@ impl<T: OfSequence> Sequences<T> {
         None
     }
 
-    /// The slot that the next sequence gets, with its instance.
+    /// Returns the slot for the next sequence, with its instance.
     fn free_slot(&self) -> Option<(u32, usize)> {
         let unused = self.instances.iter().zip(0..).filter_map(|(slots, instance)| {
             let slot = u32::try_from(slots.slots.len()).ok()?;
@@ -275,7 +285,7 @@ impl<T: OfSequence> Sequences<T> {
         slots.note_idle_check(now, self.rules.max_idle);
     }
 
-    /// A slot is free: the sequence that has waited longest gets it.
+    /// Gives a free slot to the sequence that has waited longest.
     fn refill(&mut self, instance: usize, slot: u32, now: Instant) {
         if !self.instances[instance].is_available {
             return;
@@ -288,7 +298,7 @@ impl<T: OfSequence> Sequences<T> {
                 continue;
             }
             if is_open && let Some(live) = self.live.get_mut(&waiting.id) {
-                live.place = Place::Slot { instance, slot };
+                live.place = SequencePlace::Slot { instance, slot };
                 live.last_used = now;
             }
             self.occupy(instance, slot, is_open.then_some(waiting.id), now);
@@ -301,17 +311,17 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// Whether requests are still added to this sequence of the backlog.
+    /// Returns true if requests are still added to this sequence of the backlog.
     fn is_collected(&self, id: &CorrelationId, number: u64) -> bool {
         let live = self.live.get(id);
-        live.is_some_and(|live| matches!(live.place, Place::Backlog(n) if n == number))
+        live.is_some_and(|live| matches!(live.place, SequencePlace::Backlog(n) if n == number))
     }
 
-    /// What this instance is to do now. `is_closed`: no more requests will come.
+    /// Decides what this instance does now. `is_closed` is true if no more requests will come.
     pub fn decide(&mut self, instance: usize, now: Instant, is_closed: bool) -> Decision {
         self.expire_backlog(now);
         match is_closed || self.expects_no_more {
-            // None of them will go on.
+            // None of the quiet sequences will continue.
             true => self.end_quiet(instance, now),
             false => self.end_idle_of(instance, now),
         }
@@ -331,7 +341,7 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// Takes what was decided on for this instance. `None`: a row of the batch without a request.
+    /// Takes the requests of a decision for this instance. `None` is a batch row without a request.
     pub fn take(
         &mut self,
         instance: usize,
@@ -340,7 +350,7 @@ impl<T: OfSequence> Sequences<T> {
     ) -> Vec<Option<Step<T, T::States>>> {
         let slots = &mut self.instances[instance];
         let steps = slots.take(&self.rules.strategy, count);
-        // Of an iterative sequence it is known when its request was executed.
+        // For an iterative sequence, the end is known only after its request was executed.
         let is_last =
             |step: &&Step<T, T::States>| step.request.is_end() && !self.rules.is_iterative;
         let ended: Vec<u32> =
@@ -352,7 +362,7 @@ impl<T: OfSequence> Sequences<T> {
         steps
     }
 
-    /// Requests of this instance were executed, at `now`.
+    /// Ends requests that this instance has executed, at `now`.
     pub fn finish(
         &mut self,
         instance: usize,
@@ -368,7 +378,7 @@ impl<T: OfSequence> Sequences<T> {
                 self.drop_all([request], &SequenceDrop::Cancelled);
             }
             if is_current {
-                self.was_used(instance, ticket, now);
+                self.restart_idle_time(instance, ticket, now);
             }
             if is_over && is_current {
                 let rest = self.end_sequence(instance, ticket.slot, now);
@@ -379,8 +389,8 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// It is idle from now on, and not from the arrival of its last request.
-    fn was_used(&mut self, instance: usize, ticket: SlotTicket, now: Instant) {
+    /// Restarts the idle time of a sequence, which counts from the end of its last request.
+    fn restart_idle_time(&mut self, instance: usize, ticket: SlotTicket, now: Instant) {
         let state = self.instances[instance].slots.get(ticket.slot as usize);
         let id = state.and_then(|state| state.sequence.as_ref());
         if let Some(live) = id.and_then(|id| self.live.get_mut(id)) {
@@ -388,7 +398,7 @@ impl<T: OfSequence> Sequences<T> {
         }
     }
 
-    /// The sequence of a slot is over, and another one gets the slot. Returns the requests that waited there.
+    /// Ends the sequence of a slot and gives the slot to another. Returns the requests that waited there.
     fn end_sequence(&mut self, instance: usize, slot: u32, now: Instant) -> Vec<T> {
         let slots = &mut self.instances[instance];
         if let Some(id) = slots.slot_mut(slot).sequence.take() {
@@ -407,24 +417,24 @@ impl<T: OfSequence> Sequences<T> {
         self.dropped.extend(dropped);
     }
 
-    fn drop_waiting(&mut self, number: u64, waiting: Waiting<T>, reason: &SequenceDrop) {
+    fn drop_waiting(&mut self, number: u64, waiting: WaitingSequence<T>, reason: &SequenceDrop) {
         if self.is_collected(&waiting.id, number) {
             self.live.remove(&waiting.id);
         }
         self.drop_all(waiting.requests, reason);
     }
 
-    /// Removes the requests that are not executed: each must be answered.
+    /// Removes the requests that are not executed; the caller must answer each.
     pub fn take_dropped(&mut self) -> Vec<(T, SequenceDrop)> {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Instances that have got requests which nobody was told of.
+    /// Returns the instances that got requests without a wake-up.
     pub fn take_fed(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.fed)
     }
 
-    /// Whether requests are held back until enough of them wait. Once they are not, they never are again.
+    /// Returns true if requests are held until enough of them wait. Once released, they are never held again.
     pub fn is_held(&mut self, is_closed: bool) -> bool {
         let has_enough = self.in_slots() >= self.rules.hold.queued
             && self.backlog.len() >= self.rules.hold.backlogged;
@@ -435,7 +445,7 @@ impl<T: OfSequence> Sequences<T> {
         self.is_held
     }
 
-    /// A number that no sequence has.
+    /// Returns a number that no sequence has.
     fn own_number(&mut self) -> u64 {
         while self.live.contains_key(&CorrelationId::Number(self.next_own)) {
             self.next_own += 1;

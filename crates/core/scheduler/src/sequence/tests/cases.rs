@@ -7,19 +7,19 @@ use galatea_types::{CorrelationId, Error};
 use super::fake::{Done, Fake, MS, config, fake, sequences};
 use crate::{
     queue::Decision,
-    sequence::{Pushed, SequenceDrop, SequenceRefusal, Sequences, Step, StepEnd},
+    sequence::{PushedRequest, SequenceDrop, SequenceRefusal, Sequences, Step, StepEnd},
 };
 
 const OLDEST: &str = "oldest { max_candidate_sequences: 2 }";
 
-fn next(instance: usize) -> Pushed {
-    Pushed { next: Some((instance, true)), restarts: None }
+fn next(instance: usize) -> PushedRequest {
+    PushedRequest { next: Some((instance, true)), restarts: None }
 }
 
-const WAITS: Pushed = Pushed { next: None, restarts: None };
+const WAITS: PushedRequest = PushedRequest { next: None, restarts: None };
 
 #[track_caller]
-fn push(sequences: &mut Sequences<Fake>, request: Fake) -> Pushed {
+fn push(sequences: &mut Sequences<Fake>, request: Fake) -> PushedRequest {
     let now = request.queued_at;
     sequences.push(request, now).map_err(|(_, refusal)| refusal).expect("accepted")
 }
@@ -379,7 +379,7 @@ fn an_iterative_sequence_goes_on_until_its_request_does_not_come_back() {
                 .flatten()
                 .map(|step| {
                     let mut request = step.request.clone();
-                    super::super::OfSequence::continue_sequence(&mut request, now);
+                    super::super::SequenceRequest::continue_sequence(&mut request, now);
                     let again = (request.id == 1 && round < 2).then_some(request);
                     StepEnd { again, ..done(step) }
                 })
@@ -408,7 +408,7 @@ fn an_iterative_sequence_outlives_its_idle_time_between_its_own_steps() {
             .flatten()
             .map(|step| {
                 let mut request = step.request.clone();
-                super::super::OfSequence::continue_sequence(&mut request, now);
+                super::super::SequenceRequest::continue_sequence(&mut request, now);
                 StepEnd { again: (round < 2).then_some(request), ..done(step) }
             })
             .collect();

@@ -12,7 +12,7 @@ use galatea_types::CorrelationId;
 
 use crate::{
     queue::{Backlog, JoinRules, Placement, Queued},
-    sequence::{OfSequence, SequenceRules, Sequences, rules::Hold, slots::Head},
+    sequence::{SequenceRequest, SequenceRules, Sequences, rules::TestHold, slots::Head},
 };
 
 pub const MS: Duration = Duration::from_millis(1);
@@ -61,7 +61,7 @@ impl Queued for Fake {
     }
 }
 
-impl OfSequence for Fake {
+impl SequenceRequest for Fake {
     type States = Done;
 
     fn state_bytes(states: &Done) -> usize {
@@ -126,7 +126,7 @@ pub fn sequences(
     now: Instant,
 ) -> Sequences<Fake> {
     let Scheduling::Sequence(batching) = config.scheduling() else { panic!("no sequences") };
-    let hold = Hold { queued: hold.0, backlogged: hold.1 };
+    let hold = TestHold { queued: hold.0, backlogged: hold.1 };
     let rules = SequenceRules::new(config, batching, hold);
     let batcher = || Backlog::<Head<Fake>>::from_config(config, 0);
     let mut sequences = Sequences::new(rules, instances, batcher);

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::fake::{Done, Fake, MS, config, fake, sequences};
 use crate::{
     queue::Decision,
-    sequence::{OfSequence, SequenceRefusal, Sequences, Step, StepEnd},
+    sequence::{SequenceRefusal, SequenceRequest, Sequences, Step, StepEnd},
 };
 
 /// What happens next.

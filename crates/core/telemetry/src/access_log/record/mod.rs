@@ -1,4 +1,4 @@
-//! One request as the access log has it, and the two forms of its line.
+//! A request as a record of the access log, and the two forms of its line.
 
 use std::{
     fmt::{self, Write as _},
@@ -10,43 +10,43 @@ use galatea_types::TraceContext;
 use super::AccessFormat;
 use crate::logger::{line::write_number, quoting::write_escaped, time::write_iso_micros};
 
-/// Most bytes of a text that a client chooses.
+/// Longest text chosen by a client, in bytes.
 const MAX_TEXT: usize = 1024;
 
-/// One request and what became of it.
+/// A request and its outcome.
 #[derive(Clone)]
 pub struct AccessRecord<'a> {
-    /// When its head was at hand.
+    /// The time at which its head was received.
     pub time: SystemTime,
-    /// The client's; empty: it gave none.
+    /// The client's request id; empty when it gave none.
     pub id: &'a str,
-    /// Who sent it, in plain characters: address and port of the client, or `unix`.
+    /// The sender, in plain characters: address and port of the client, or `unix`.
     pub peer: &'a dyn fmt::Display,
     /// `http` or `grpc`.
     pub protocol: &'static str,
-    /// Of HTTP; empty where it could not be read.
+    /// The HTTP method; empty when it could not be read.
     pub method: &'a str,
-    /// Without a query; of a call its full name. Empty where it could not be read.
+    /// The path without its query; for gRPC the full name of the call. Empty when it could not be read.
     pub path: &'a str,
-    /// Empty: the request is about none.
+    /// The model; empty when the request is about none.
     pub model: &'a str,
-    /// The one that answered, or else the one that was asked for.
+    /// The version that answered, or else the version that was asked for.
     pub version: Option<i64>,
-    /// Of HTTP the status, of gRPC the code.
+    /// The HTTP status, or the gRPC code.
     pub status: u16,
-    /// Of the request's body or message.
+    /// Bytes of the request's body or message.
     pub bytes_in: u64,
-    /// Of the response's.
+    /// Bytes of the response's body or message.
     pub bytes_out: u64,
-    /// What it spent in queues, those of an ensemble's steps added up. `None`: it came to no queue.
+    /// The time in queues, summed over the steps of an ensemble. `None` when it entered no queue.
     pub queue: Option<Duration>,
-    /// What its model, or models, worked for it.
+    /// The time that its model or models computed for it.
     pub compute: Option<Duration>,
-    /// From its head to its answer.
+    /// The time from its head to its answer.
     pub total: Duration,
-    /// Who sent it, where clients have to prove that; else empty.
+    /// The identity that the client has proved; empty when clients need not prove one.
     pub identity: &'a str,
-    /// The client's span and that of the request.
+    /// The client's span and the span of the request.
     pub trace: Option<(TraceContext, TraceContext)>,
 }
 
@@ -62,7 +62,7 @@ impl AccessRecord<'_> {
         out.push_str(end);
     }
 
-    /// The fields in their order. It is part of the format: fields are added at the end only.
+    /// Writes the fields in their order. The order is part of the format: add fields at the end only.
     #[inline]
     fn each_field(&self, line: &mut Line<'_>) {
         line.plain("time", |out| write_time(out, self.time));
@@ -92,9 +92,8 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A line as it grows. As text it is the time, then `name=value` with spaces between; `-` stands for nothing, and a value with
-/// anything but plain characters in it is quoted and escaped as in JSON. As JSON it is the members of an object; `null` stands
-/// for nothing.
+/// A line as it grows. In text it is the time, then `name=value` with spaces between. `-` stands for no value; a value with other
+/// than plain characters is quoted and escaped as in JSON. In JSON it is the members of an object; `null` stands for no value.
 struct Line<'a> {
     out: &'a mut String,
     format: AccessFormat,
@@ -104,7 +103,7 @@ impl Line<'_> {
     #[inline]
     fn name(&mut self, name: &str) {
         let (before, behind) = match self.format {
-            // The time stands first, and without its name.
+            // The time comes first, and without its name.
             AccessFormat::Text if self.out.is_empty() => return,
             AccessFormat::Text => (" ", "="),
             AccessFormat::Json => (",\"", "\":"),
@@ -118,7 +117,7 @@ impl Line<'_> {
         self.out.push_str(if self.format == AccessFormat::Json { "null" } else { "-" });
     }
 
-    /// A text of plain characters only.
+    /// Writes a text of plain characters only.
     #[inline]
     fn plain(&mut self, name: &str, write: impl FnOnce(&mut String)) {
         self.name(name);
@@ -162,7 +161,7 @@ impl Line<'_> {
     }
 }
 
-/// What can stand in a line without quotation marks. A table: most texts are short.
+/// The bytes that need no quotation marks. This is a table because most texts are short.
 static PLAIN: [bool; 256] = {
     let mut plain = [false; 256];
     let mut byte = b'!';
@@ -177,7 +176,7 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| PLAIN.get(usize::from(byte)) == Some(&true))
 }
 
-/// A JSON string of a bounded length; a text that was cut ends in three points.
+/// Writes a JSON string of a bounded length. A text that is cut ends in three points.
 fn write_quoted(out: &mut String, text: &str) {
     let end = text.floor_char_boundary(MAX_TEXT);
     out.push('"');

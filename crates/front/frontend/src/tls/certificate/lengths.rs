@@ -1,15 +1,15 @@
-//! Whether the lengths in DER (X.690) are those of what is there.
+//! Checks that the lengths in DER (X.690) match the data.
 //!
-//! The library that reads certificates takes memory for a value by its length before it looks whether so much follows: some
-//! fifty bytes would have it take 250 MB.
+//! The library that reads certificates allocates memory for a value by its length before it checks that so many bytes
+//! follow. Some fifty bytes would make it allocate 250 MB.
 
-/// Nesting of a certificate is less than half of that.
+/// The deepest nesting that is accepted; a certificate needs less than half of it.
 const MOST_DEPTH: usize = 32;
-/// Bit of a tag whose value is made of further ones.
+/// The bit of a tag whose value consists of further elements.
 const CONSTRUCTED: u8 = 0x20;
 
 /// # Errors
-/// When an element is longer than what it lies in.
+/// When an element is longer than the element around it, or too deeply nested.
 pub(super) fn check(der: &[u8]) -> Result<(), String> {
     check_elements(der, MOST_DEPTH)
 }
@@ -28,7 +28,7 @@ fn check_elements(mut der: &[u8], depth: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// The value behind a tag, and what follows it.
+/// Returns the value after a tag, and the bytes that follow it.
 fn split_value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     const LONG: u8 = 0x80;
     let (&first, rest) = bytes.split_first()?;
@@ -37,7 +37,7 @@ fn split_value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     }
     let (digits, rest) = rest.split_at_checked((first & !LONG).into())?;
     if digits.is_empty() {
-        // A length that is not said is one of BER, never of DER.
+        // An indefinite length is valid in BER, never in DER.
         return None;
     }
     let length = digits

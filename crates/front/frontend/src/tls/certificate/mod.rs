@@ -1,4 +1,4 @@
-//! What a certificate says: of whom it is, who signed it, how long it is valid.
+//! The contents of a certificate: its subject, its issuer and its dates.
 
 use std::{
     fmt::Write as _,
@@ -13,22 +13,22 @@ use x509_cert::{
 
 mod lengths;
 
-/// Longest subject of a client. It becomes part of log lines and is compared with rules at each request.
+/// The longest subject of a client, in bytes. It appears in log lines and is compared with rules at each request.
 const MOST_SUBJECT: usize = 4096;
 
-pub struct Described {
+pub struct CertificateRequirement {
     pub subject: Box<str>,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
     pub issuer_name: Vec<u8>,
     pub subject_name: Vec<u8>,
-    /// As a key describes itself (DER of SubjectPublicKeyInfo).
+    /// The key in its standard form (DER of SubjectPublicKeyInfo).
     pub public_key: Vec<u8>,
-    /// It has no extensions: no names, nothing that it is for.
+    /// A version 1 certificate has no extensions: neither host names nor purposes.
     pub is_version_1: bool,
 }
 
-pub fn read(der: &[u8]) -> Result<Described, String> {
+pub fn read(der: &[u8]) -> Result<CertificateRequirement, String> {
     let certificate = lengths::check(der)
         .and_then(|()| Certificate::from_der(der).map_err(|error| error.to_string()))
         .map_err(|error| format!("a certificate is malformed: {error}"))?;
@@ -38,7 +38,7 @@ pub fn read(der: &[u8]) -> Result<Described, String> {
         return Err(format!("the subject of a certificate is longer than {MOST_SUBJECT} bytes"));
     }
     let name = |name: &Name| name.to_der().unwrap_or_default();
-    Ok(Described {
+    Ok(CertificateRequirement {
         subject: subject.into(),
         not_before: fields.validity.not_before.to_system_time(),
         not_after: fields.validity.not_after.to_system_time(),
@@ -49,12 +49,12 @@ pub fn read(der: &[u8]) -> Result<Described, String> {
     })
 }
 
-/// The subject of a certificate (DER) in the form of RFC 4514. An error says why it has none.
+/// Returns the subject of a certificate (DER) in the form of RFC 4514. The error says why it has none.
 pub fn describe(der: &[u8]) -> Result<Box<str>, String> {
     read(der).map(|described| described.subject)
 }
 
-/// A distinguished name (DER) in the form of RFC 4514, on one line. An error says why it is none.
+/// Returns a distinguished name (DER) in the form of RFC 4514, on one line. The error says why it is invalid.
 pub fn distinguished_name(der: &[u8]) -> Result<String, String> {
     let name = lengths::check(der)
         .and_then(|()| Name::from_der(der).map_err(|error| error.to_string()))
@@ -66,7 +66,7 @@ fn text(name: &Name) -> String {
     printable(&name.to_string())
 }
 
-/// With what would break a line, or turn it round on a screen, as `\XX`: the form allows that for every byte.
+/// Writes characters that would break a line, or reverse it on a screen, as `\XX`. RFC 4514 allows that for every byte.
 fn printable(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
@@ -83,7 +83,7 @@ fn printable(name: &str) -> String {
     text
 }
 
-/// A time for people, in UTC.
+/// Formats a time in UTC for people.
 pub fn date(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let whole = Duration::from_secs(since.as_secs());

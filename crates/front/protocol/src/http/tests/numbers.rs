@@ -8,17 +8,17 @@ use super::super::{
     decode_error::{DecodeError, Result},
     element::{Element, ElementError},
     float_digits::shortest,
-    json::{Cursor, Kind, check_depth},
+    json::{JsonCursor, Kind, check_depth},
     json_error::JsonError,
     number::{quotient, rough_quotient},
-    number_text::{Room, write_f32, write_float, write_signed, write_unsigned},
+    number_text::{NumberBuffer, write_f32, write_float, write_signed, write_unsigned},
     plain_number::WINDOW,
-    tensor_data::{self, Elements, Expected},
+    tensor_data::{self, Elements, ExpectedData},
 };
 
 /// All elements in the array the cursor stands on, each by itself.
 fn one_by_one<T: Element<N>, const N: usize>(
-    cursor: &mut Cursor<'_>,
+    cursor: &mut JsonCursor<'_>,
     depth: usize,
     missing: &mut usize,
     data: &mut Vec<u8>,
@@ -46,7 +46,7 @@ fn one_by_one<T: Element<N>, const N: usize>(
 type Outcome = (Result<Vec<u8>, String>, usize);
 
 fn slow<T: Element<N>, const N: usize>(text: &[u8], count: usize, data_type: DataType) -> Outcome {
-    let mut cursor = Cursor::new(text);
+    let mut cursor = JsonCursor::new(text);
     let (mut data, mut missing) = (Vec::new(), count);
     let array = cursor.expect_array().map_err(DecodeError::from);
     let read =
@@ -59,8 +59,8 @@ fn slow<T: Element<N>, const N: usize>(text: &[u8], count: usize, data_type: Dat
 }
 
 fn fast(text: &[u8], count: usize, data_type: DataType, elements: Elements) -> Outcome {
-    let mut cursor = Cursor::new(text);
-    let expected = Expected { data_type, count, input_name: "I", elements };
+    let mut cursor = JsonCursor::new(text);
+    let expected = ExpectedData { data_type, count, input_name: "I", elements };
     let read = tensor_data::decode(&mut cursor, expected);
     let read = read.map(|data| data.host().expect("host memory").to_vec());
     (read.map_err(|error| error.to_string()), cursor.position())
@@ -318,7 +318,7 @@ proptest! {
 
 #[track_caller]
 fn check_integer(value: u64) {
-    let mut room = Room::default();
+    let mut room = NumberBuffer::default();
     let length = write_unsigned(&mut room, value);
     assert_eq!(String::from_utf8_lossy(&room[..length]), value.to_string());
     for signed in [value as i64, (value as i64).wrapping_neg()] {
@@ -329,7 +329,7 @@ fn check_integer(value: u64) {
 
 #[track_caller]
 fn check_float(value: f32) {
-    let (mut room, mut expected) = (Room::default(), Room::default());
+    let (mut room, mut expected) = (NumberBuffer::default(), NumberBuffer::default());
     let (length, wanted) = (write_f32(&mut room, value), write_float(&mut expected, value));
     let (found, wanted) = (&room[..length], &expected[..wanted]);
     assert_eq!(String::from_utf8_lossy(found), String::from_utf8_lossy(wanted));
@@ -369,7 +369,7 @@ fn a_syntax_error_inside_of_many_elements_has_its_offset() {
     let text = format!("[{}1.5 2.5]", "0.25,".repeat(150));
     let (found, _) = fast(text.as_bytes(), 152, DataType::Fp32, Elements::Kept);
     let JsonError::Syntax { offset, .. } =
-        Cursor::check_document(text.as_bytes()).expect_err("no comma")
+        JsonCursor::check_document(text.as_bytes()).expect_err("no comma")
     else {
         panic!("a syntax error")
     };

@@ -6,7 +6,7 @@ use galatea_types::{DataType, InferResponse};
 use proptest::prelude::*;
 
 use super::{model, spec};
-use crate::http::{decode, decode_generate, encode_generate, json::Cursor};
+use crate::http::{decode, decode_generate, encode_generate, json::JsonCursor};
 
 /// Pieces that make up requests, so that random sequences reach deep into the decoder.
 fn piece() -> impl Strategy<Value = &'static str> {
@@ -124,7 +124,7 @@ proptest! {
             outputs: request.inputs,
         };
         let flat = encode_generate(&response).expect("has a JSON form");
-        prop_assert!(Cursor::check_document(&flat).is_ok(), "{}", String::from_utf8_lossy(&flat));
+        prop_assert!(JsonCursor::check_document(&flat).is_ok(), "{}", String::from_utf8_lossy(&flat));
     }
 
     /// What a general JSON crate takes we take, and what it refuses we refuse, but for the dialect.
@@ -133,7 +133,7 @@ proptest! {
         let text = pieces.concat();
         let is_dialect = text.contains("NaN");
         let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
-        let ours = Cursor::check_document(text.as_bytes()).is_ok();
+        let ours = JsonCursor::check_document(text.as_bytes()).is_ok();
         prop_assert!(is_dialect || ours == theirs, "{text}: {ours}");
     }
 
@@ -142,14 +142,14 @@ proptest! {
         prop_assume!(value.is_finite());
         for text in [format!("{value:?}"), format!("{value:e}"), format!("{value}.0").replace(".0.0", ".0")] {
             let Ok(expected) = text.parse::<f64>() else { continue };
-            let read = Cursor::new(text.as_bytes()).number().expect("a number").as_f64();
+            let read = JsonCursor::new(text.as_bytes()).number().expect("a number").as_f64();
             prop_assert_eq!(read.to_bits(), expected.to_bits(), "{}", text);
         }
     }
 
     #[test]
     fn integers_are_read_exactly(unsigned in any::<u64>(), signed in any::<i64>()) {
-        let number = |text: String| Cursor::new(text.as_bytes()).number().expect("a number");
+        let number = |text: String| JsonCursor::new(text.as_bytes()).number().expect("a number");
         prop_assert_eq!(number(unsigned.to_string()).as_u64(), Some(unsigned));
         prop_assert_eq!(number(signed.to_string()).as_i64(), Some(signed));
     }

@@ -23,7 +23,7 @@ use crate::{
     Target, request_error::RequestError,
 };
 
-/// Up to here tensor data is joined with the head, so that it travels in one frame.
+/// Tensor data up to this length is joined with the head, so that it travels in one frame.
 const JOIN_LIMIT: usize = 16 << 10;
 
 /// Field numbers of `ModelInferRequest`, and of the entries of its parameters.
@@ -31,12 +31,12 @@ const ID: u32 = 3;
 const PARAMETERS: u32 = 4;
 const RAW_INPUT_CONTENTS: u32 = 7;
 
-/// A request without marks in full, and the pieces to put one with marks together.
+/// A whole request without marks, and the pieces to build one with marks.
 #[derive(Debug)]
 pub(crate) struct GrpcInfer {
-    /// The whole message without marks up to `tail`, its prefix included.
+    /// The whole message without marks up to `tail`, with its prefix.
     plain: Bytes,
-    /// The message, not compressed, up to its tensor data if that is large.
+    /// The uncompressed message, up to its tensor data if that is large.
     base: Bytes,
     /// Tensor data that is not copied, with the keys before it.
     data: Vec<Bytes>,
@@ -70,7 +70,7 @@ impl GrpcInfer {
         Ok(request)
     }
 
-    /// The message's bytes up to its tail, prefix included.
+    /// Returns the message's bytes up to its tail, with the prefix.
     pub fn front(&self, mark: InferMark) -> Result<Bytes> {
         if mark.id.is_none() && mark.sequence.is_none() {
             return Ok(self.plain.clone());
@@ -80,7 +80,7 @@ impl GrpcInfer {
         self.assemble(&fields)
     }
 
-    /// What follows the front.
+    /// Returns the bytes after the front.
     pub fn tail(&self) -> slice::Iter<'_, Bytes> {
         match self.compression {
             Compression::None => self.data.iter(),
@@ -88,7 +88,7 @@ impl GrpcInfer {
         }
     }
 
-    /// The order of fields in a message is free, so those of the mark come first.
+    /// Builds the message. Fields may have any order, so those of the mark come first.
     fn assemble(&self, mark: &[u8]) -> Result<Bytes> {
         if self.compression != Compression::None {
             let data = self.data.iter().map(|bytes| &bytes[..]);
@@ -106,7 +106,7 @@ impl GrpcInfer {
     }
 }
 
-/// gRPC implementations keep lengths in signed 32-bit numbers.
+/// Returns the prefix. gRPC implementations keep lengths in signed 32-bit numbers.
 fn checked_prefix(is_compressed: bool, length: usize) -> Result<[u8; PREFIX], RequestError> {
     let prefix = prefix(is_compressed, length).filter(|_| i32::try_from(length).is_ok());
     prefix.ok_or(RequestError::TooLong { length })
@@ -187,20 +187,20 @@ fn content_key(length: usize, out: &mut Vec<u8>) {
     encode_varint(length as u64, out);
 }
 
-/// The mark as fields of a `ModelInferRequest`: entries of a map may stand anywhere in the message.
+/// Writes the mark as fields of a `ModelInferRequest`: entries of a map may be anywhere in the message.
 fn put_mark(mark: InferMark, out: &mut Vec<u8>) {
     if let Some(id) = mark.id {
         put_bytes(ID, id.to_string().as_bytes(), out);
     }
     if let Some(SequenceMark { id, start, end }) = mark.sequence {
-        // Servers know sequence ids as `int64_param`, whose bits they read as unsigned.
+        // Servers read sequence ids from `int64_param`, and its bits as unsigned.
         put_entry("sequence_id", 2, id, out);
         put_entry("sequence_start", 1, start.into(), out);
         put_entry("sequence_end", 1, end.into(), out);
     }
 }
 
-/// An entry of `parameters`: the name, and an `InferParameter` with one varint in field `choice`.
+/// Writes an entry of `parameters`: the name, and an `InferParameter` with one varint in field `choice`.
 fn put_entry(name: &str, choice: u32, value: u64, out: &mut Vec<u8>) {
     let mut parameter = [0; 11];
     let mut room = &mut parameter[..];
@@ -208,7 +208,7 @@ fn put_entry(name: &str, choice: u32, value: u64, out: &mut Vec<u8>) {
     encode_varint(value, &mut room);
     let left = room.len();
     let parameter = parameter.get(..parameter.len() - left).unwrap_or_default();
-    // Each of the two has a key and a length of one byte.
+    // The name and the value each have a key and a length of one byte.
     encode_key(PARAMETERS, WireType::LengthDelimited, out);
     encode_varint((4 + name.len() + parameter.len()) as u64, out);
     put_bytes(1, name.as_bytes(), out);

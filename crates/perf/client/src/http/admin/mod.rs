@@ -1,4 +1,4 @@
-//! Everything but inference, as JSON.
+//! HTTP calls other than inference, as JSON.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ impl HttpAdmin {
         let path = "/v2/health/ready";
         let response = self.connection.exchange("GET", path, None).await?;
         match response.status {
-            // What is not ready is no error.
+            // A server that is not ready is not an error.
             400 | 503 => Ok(false),
             _ => checked(&response, path).map(|()| true),
         }
@@ -125,7 +125,7 @@ impl HttpAdmin {
     }
 }
 
-/// The JSON of a response that is no error.
+/// Returns the JSON of a response that is not an error.
 fn document(response: &Response, path: &str) -> Result<Value> {
     checked(response, path)?;
     serde_json::from_slice(&response.body).map_err(|error| {
@@ -246,7 +246,7 @@ fn texts(value: &Value, name: &str) -> Vec<String> {
     list(value, name).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// 64-bit integers may come as numbers or, as protobuf's JSON form has them, as text.
+/// Reads a 64-bit integer, which may be a number or, as in protobuf's JSON form, a text.
 fn signed(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 responses from bytes as they come, without any I/O.
+//! Parser of HTTP/1.1 responses, without any I/O.
 
 use std::mem::MaybeUninit;
 
@@ -8,12 +8,12 @@ use httparse::Status;
 /// Longest head and longest line within a chunked body.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 64;
-/// Most of an error's body that is kept.
+/// Most bytes of an error's body that are kept.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 /// A response that does not follow the protocol.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Malformed {
+pub(crate) enum ParseError {
     #[error("{0}")]
     Head(#[from] httparse::Error),
     #[error("its head is longer than {MAX_HEAD} bytes")]
@@ -34,17 +34,17 @@ pub(crate) enum Malformed {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub status: u16,
-    /// Of `Inference-Header-Content-Length`.
+    /// Value of `Inference-Header-Content-Length`.
     pub header_length: Option<usize>,
     pub keep_alive: bool,
-    /// Empty if the parser does not keep it and the status is 200.
+    /// The body; empty if the parser does not keep it and the status is 200.
     pub body: Bytes,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ParseProgress {
     Done(Response),
-    /// How many bytes more are known to be missing, at least 1.
+    /// Number of bytes known to be missing, at least 1.
     More(usize),
 }
 
@@ -65,7 +65,7 @@ struct Head {
 #[derive(Clone, Copy)]
 enum State {
     Head,
-    /// This much of the body has not been taken from the buffer.
+    /// Number of bytes of the body that are still to be taken from the buffer.
     Length(u64),
     ChunkSize,
     ChunkData(u64),
@@ -75,17 +75,17 @@ enum State {
 }
 
 impl ResponseParser {
-    /// `keep_success`: whether the body of a response with status 200 is kept; others always are, to a bound.
+    /// `keep_success`: keep the body of a response with status 200. Other bodies are always kept, up to a bound.
     pub fn new(keep_success: bool) -> Self {
         Self { keep_success, state: State::Head, head: Head::default(), body: BytesMut::new() }
     }
 
-    /// Takes what it can from the buffer. After `Done` the parser must not be used again.
-    pub fn advance(&mut self, buffer: &mut BytesMut) -> Result<Progress, Malformed> {
+    /// Takes bytes from the buffer. After `Done` the parser must not be used again.
+    pub fn advance(&mut self, buffer: &mut BytesMut) -> Result<ParseProgress, ParseError> {
         loop {
             match self.state {
                 State::Head => match parse_head(buffer)? {
-                    None => return Ok(Progress::More(1)),
+                    None => return Ok(ParseProgress::More(1)),
                     // Another response follows an interim one.
                     Some((length, head, _)) if head.status / 100 == 1 => buffer.advance(length),
                     Some((length, head, state)) => {
@@ -96,7 +96,7 @@ impl ResponseParser {
                 State::Length(missing) => return Ok(self.sized(buffer, missing)),
                 State::UntilClose => {
                     self.take(buffer, buffer.len());
-                    return Ok(Progress::More(1));
+                    return Ok(ParseProgress::More(1));
                 }
                 _ => match self.chunked(buffer)? {
                     Some(progress) => return Ok(progress),
@@ -106,18 +106,18 @@ impl ResponseParser {
         }
     }
 
-    /// The response that the end of the connection completes.
-    pub fn end(&mut self, buffer: &mut BytesMut) -> Result<Response, Malformed> {
+    /// Returns the response that the end of the connection completes.
+    pub fn end(&mut self, buffer: &mut BytesMut) -> Result<Response, ParseError> {
         match self.state {
             State::UntilClose => {
                 self.take(buffer, buffer.len());
                 Ok(self.response())
             }
-            _ => Err(Malformed::Truncated),
+            _ => Err(ParseError::Truncated),
         }
     }
 
-    /// What has come of the body of a response with status 200 since this was asked last.
+    /// Returns the body bytes that arrived since the last call, for a response with status 200.
     pub fn take_success(&mut self) -> Option<BytesMut> {
         (self.head.status == 200 && !self.body.is_empty()).then(|| self.body.split())
     }
@@ -126,25 +126,25 @@ impl ResponseParser {
         self.keep_success || self.head.status != 200
     }
 
-    fn sized(&mut self, buffer: &mut BytesMut, missing: u64) -> Progress {
+    fn sized(&mut self, buffer: &mut BytesMut, missing: u64) -> ParseProgress {
         let available = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
         if available >= missing {
-            // Not above `buffer.len()`, which is a usize.
+            // Not above `buffer.len()`, which is a `usize`.
             self.take(buffer, usize::try_from(missing).unwrap_or(usize::MAX));
-            return Progress::Done(self.response());
+            return ParseProgress::Done(self.response());
         }
         if self.keep_success {
-            // What is kept stays in the buffer until all of it is there: then it need not be copied.
-            return Progress::More(usize::try_from(missing - available).unwrap_or(usize::MAX));
+            // A body that is kept stays in the buffer until it is complete, so that it need not be copied.
+            return ParseProgress::More(usize::try_from(missing - available).unwrap_or(usize::MAX));
         }
         let rest = missing - available;
         self.take(buffer, buffer.len());
         self.state = State::Length(rest);
-        Progress::More(usize::try_from(rest).unwrap_or(usize::MAX))
+        ParseProgress::More(usize::try_from(rest).unwrap_or(usize::MAX))
     }
 
-    /// One step within a chunked body; `None`: on to the next.
-    fn chunked(&mut self, buffer: &mut BytesMut) -> Result<Option<Progress>, Malformed> {
+    /// Does one step within a chunked body; `None`: the caller makes the next one.
+    fn chunked(&mut self, buffer: &mut BytesMut) -> Result<Option<ParseProgress>, ParseError> {
         match self.state {
             State::ChunkSize => match httparse::parse_chunk_size(buffer) {
                 Ok(Status::Complete((length, size))) => {
@@ -152,42 +152,42 @@ impl ResponseParser {
                     self.state = if size == 0 { State::Trailer } else { State::ChunkData(size) };
                 }
                 Ok(Status::Partial) if buffer.len() <= MAX_HEAD => {
-                    return Ok(Some(Progress::More(1)));
+                    return Ok(Some(ParseProgress::More(1)));
                 }
-                _ => return Err(Malformed::ChunkSize),
+                _ => return Err(ParseError::ChunkSize),
             },
             State::ChunkData(missing) => {
                 let available = u64::try_from(buffer.len()).unwrap_or(u64::MAX).min(missing);
                 self.take(buffer, usize::try_from(available).unwrap_or(usize::MAX));
                 if available < missing {
                     self.state = State::ChunkData(missing - available);
-                    return Ok(Some(Progress::More(1)));
+                    return Ok(Some(ParseProgress::More(1)));
                 }
                 self.state = State::ChunkEnd;
             }
             State::ChunkEnd => match buffer.get(..2) {
-                None => return Ok(Some(Progress::More(1))),
+                None => return Ok(Some(ParseProgress::More(1))),
                 Some(b"\r\n") => {
                     buffer.advance(2);
                     self.state = State::ChunkSize;
                 }
-                Some(_) => return Err(Malformed::ChunkEnd),
+                Some(_) => return Err(ParseError::ChunkEnd),
             },
             _ => return self.trailer(buffer).map(Some),
         }
         Ok(None)
     }
 
-    /// Header fields behind a chunked body, up to an empty line; nobody needs them.
-    fn trailer(&mut self, buffer: &mut BytesMut) -> Result<Progress, Malformed> {
+    /// Skips header fields after a chunked body, up to an empty line.
+    fn trailer(&mut self, buffer: &mut BytesMut) -> Result<ParseProgress, ParseError> {
         while let Some(end) = buffer.iter().position(|&byte| byte == b'\n') {
             let is_last = matches!(buffer.get(..end), Some(b"" | b"\r"));
             buffer.advance(end + 1);
             if is_last {
-                return Ok(Progress::Done(self.response()));
+                return Ok(ParseProgress::Done(self.response()));
             }
         }
-        if buffer.len() > MAX_HEAD { Err(Malformed::LongHead) } else { Ok(Progress::More(1)) }
+        if buffer.len() > MAX_HEAD { Err(ParseError::LongHead) } else { Ok(ParseProgress::More(1)) }
     }
 
     fn take(&mut self, buffer: &mut BytesMut, length: usize) {
@@ -209,7 +209,7 @@ impl ResponseParser {
     }
 }
 
-fn parse_head(buffer: &[u8]) -> Result<Option<(usize, Head, State)>, Malformed> {
+fn parse_head(buffer: &[u8]) -> Result<Option<(usize, Head, State)>, ParseError> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -219,7 +219,7 @@ fn parse_head(buffer: &[u8]) -> Result<Option<(usize, Head, State)>, Malformed> 
     )?;
     let length = match parsed {
         Status::Complete(length) => length,
-        Status::Partial if buffer.len() > MAX_HEAD => return Err(Malformed::LongHead),
+        Status::Partial if buffer.len() > MAX_HEAD => return Err(ParseError::LongHead),
         Status::Partial => return Ok(None),
     };
     let mut head = Head {
@@ -252,18 +252,18 @@ fn parse_head(buffer: &[u8]) -> Result<Option<(usize, Head, State)>, Malformed> 
     Ok(Some((length, head, state)))
 }
 
-fn number<T: std::str::FromStr>(value: &[u8]) -> Result<T, Malformed> {
+fn number<T: std::str::FromStr>(value: &[u8]) -> Result<T, ParseError> {
     let text = std::str::from_utf8(value).ok().map(str::trim);
     let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     digits
         .and_then(|digits| digits.parse().ok())
-        .ok_or_else(|| Malformed::ContentLength(shown(value)))
+        .ok_or_else(|| ParseError::ContentLength(shown(value)))
 }
 
-fn agreed_length(before: Option<u64>, value: &[u8]) -> Result<u64, Malformed> {
+fn agreed_length(before: Option<u64>, value: &[u8]) -> Result<u64, ParseError> {
     let length = number(value)?;
     match before {
-        Some(other) if other != length => Err(Malformed::ContentLength(shown(value))),
+        Some(other) if other != length => Err(ParseError::ContentLength(shown(value))),
         _ => Ok(length),
     }
 }
@@ -276,11 +276,11 @@ fn keeps_alive(value: &[u8], otherwise: bool) -> bool {
     })
 }
 
-fn is_chunked(value: &[u8]) -> Result<bool, Malformed> {
+fn is_chunked(value: &[u8]) -> Result<bool, ParseError> {
     match value.trim_ascii() {
         value if value.eq_ignore_ascii_case(b"chunked") => Ok(true),
         value if value.eq_ignore_ascii_case(b"identity") => Ok(false),
-        value => Err(Malformed::TransferEncoding(shown(value))),
+        value => Err(ParseError::TransferEncoding(shown(value))),
     }
 }
 

@@ -17,14 +17,14 @@ const REFUSED: &[u8] = b"HTTP/1.1 400 Bad\r\nContent-Length: 5\r\n\r\nhello";
 fn parse<'a>(
     keep: bool,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> Result<Response, Malformed> {
+) -> Result<Response, ParseError> {
     let mut parser = ResponseParser::new(keep);
     let mut buffer = BytesMut::new();
     for piece in pieces {
         buffer.extend_from_slice(piece);
         match parser.advance(&mut buffer)? {
-            Progress::Done(response) => return Ok(response),
-            Progress::More(missing) => assert!(missing > 0),
+            ParseProgress::Done(response) => return Ok(response),
+            ParseProgress::More(missing) => assert!(missing > 0),
         }
     }
     parser.end(&mut buffer)
@@ -58,7 +58,7 @@ fn what_follows_a_response_is_left() {
         let mut buffer = BytesMut::from(bytes);
         buffer.extend_from_slice(b"HTTP/1.1 200");
         let progress = ResponseParser::new(false).advance(&mut buffer);
-        assert!(matches!(progress, Ok(Progress::Done(_))), "{progress:?}");
+        assert!(matches!(progress, Ok(ParseProgress::Done(_))), "{progress:?}");
         assert_eq!(buffer, "HTTP/1.1 200");
     }
 }
@@ -67,35 +67,35 @@ fn what_follows_a_response_is_left() {
 fn cut_off_responses_are_an_error() {
     for bytes in [SIZED, CHUNKED, INTERIM, REFUSED] {
         for end in 0..bytes.len() {
-            assert_eq!(parse(true, [&bytes[..end]]), Err(Malformed::Truncated), "{end}");
+            assert_eq!(parse(true, [&bytes[..end]]), Err(ParseError::Truncated), "{end}");
         }
     }
 }
 
 #[track_caller]
-fn refuse(text: &str, expected: &Malformed) {
+fn refuse(text: &str, expected: &ParseError) {
     assert_eq!(parse(true, [text.as_bytes()]).as_ref(), Err(expected));
 }
 
 #[test]
 fn malformed_responses_are_named() {
-    refuse("\0\0\x12\x04\0\0\0\0\0", &Malformed::Head(httparse::Error::Version));
+    refuse("\0\0\x12\x04\0\0\0\0\0", &ParseError::Head(httparse::Error::Version));
     let head = "HTTP/1.1 200 OK\r\n";
     for length in ["x", "-1", "+1", "", "99999999999999999999"] {
         refuse(
             &format!("{head}Content-Length: {length}\r\n\r\n"),
-            &Malformed::ContentLength(length.into()),
+            &ParseError::ContentLength(length.into()),
         );
     }
     refuse(
         &format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"),
-        &Malformed::ContentLength("2".into()),
+        &ParseError::ContentLength("2".into()),
     );
     let transfer = |value| format!("{head}Transfer-Encoding: {value}\r\n\r\n");
-    refuse(&transfer("gzip"), &Malformed::TransferEncoding("gzip".into()));
-    refuse(&format!("{}zz\r\n", transfer("chunked")), &Malformed::ChunkSize);
-    refuse(&format!("{}1\r\nab\r\n", transfer("chunked")), &Malformed::ChunkEnd);
-    refuse(&format!("{head}A: {}", "b".repeat(MAX_HEAD)), &Malformed::LongHead);
+    refuse(&transfer("gzip"), &ParseError::TransferEncoding("gzip".into()));
+    refuse(&format!("{}zz\r\n", transfer("chunked")), &ParseError::ChunkSize);
+    refuse(&format!("{}1\r\nab\r\n", transfer("chunked")), &ParseError::ChunkEnd);
+    refuse(&format!("{head}A: {}", "b".repeat(MAX_HEAD)), &ParseError::LongHead);
 }
 
 #[test]

@@ -12,10 +12,10 @@ use crate::{
     TensorFormat, request_error::RequestError,
 };
 
-/// Up to here tensor data is joined with the head, so that one write sends all.
+/// Tensor data up to this length is joined with the head, so that one write sends everything.
 const JOIN_LIMIT: usize = 64 << 10;
 
-/// A request without marks in full, and the pieces to put one with marks together.
+/// A whole request without marks, and the pieces to build one with marks.
 #[derive(Debug)]
 pub(crate) struct HttpInfer {
     /// The whole request without a mark, up to `tail`.
@@ -24,11 +24,11 @@ pub(crate) struct HttpInfer {
     head: String,
     /// Members of the user's `parameters`, without braces.
     parameters: String,
-    /// The JSON from behind `parameters` to its end.
+    /// The JSON after `parameters`, to its end.
     rest: String,
-    /// Tensor data that is copied behind the JSON.
+    /// Tensor data that is copied after the JSON.
     joined: Vec<u8>,
-    /// Tensor data that is not.
+    /// Tensor data that is not copied.
     tail: Vec<Bytes>,
     has_binary: bool,
 }
@@ -70,7 +70,7 @@ impl HttpInfer {
         Ok(request)
     }
 
-    /// The request's bytes up to its tail, put together in `scratch` where the mark demands it.
+    /// Returns the request's bytes up to its tail, built in `scratch` if there is a mark.
     pub fn front<'a>(&'a self, mark: InferMark, scratch: &'a mut Vec<u8>) -> &'a [u8] {
         if mark.id.is_none() && mark.sequence.is_none() {
             return &self.plain;
@@ -80,7 +80,7 @@ impl HttpInfer {
         scratch
     }
 
-    /// What follows the front.
+    /// Returns the bytes after the front.
     pub fn tail(&self) -> slice::Iter<'_, Bytes> {
         self.tail.iter()
     }
@@ -103,7 +103,7 @@ impl HttpInfer {
         out.extend_from_slice(&self.joined);
     }
 
-    /// The JSON up to and with `parameters`.
+    /// Returns the JSON up to `parameters`, which are included.
     fn prefix(&self, mark: InferMark) -> String {
         let mut json = String::with_capacity(128 + self.parameters.len());
         json.push('{');
@@ -142,7 +142,7 @@ fn head(target: &Target, template: &InferTemplate, has_binary: bool) -> Result<S
     Ok(head)
 }
 
-/// Request line and the header fields of every request.
+/// Returns the request line and the header fields that every request has.
 ///
 /// # Errors
 /// If a header of the target's cannot be sent.
@@ -180,7 +180,7 @@ fn parameters(template: &InferTemplate) -> Result<String> {
     Ok(json)
 }
 
-/// `"name":value`
+/// Returns `"name":value`.
 pub(super) fn parameter(name: &str, value: &ParameterValue) -> Result<String> {
     let text = match value {
         ParameterValue::Bool(value) => value.to_string(),

@@ -11,7 +11,7 @@ use super::{
     error::{DirectoryError, OpenShape},
 };
 
-/// Files named after outputs are allowed and not read, as in perf_analyzer: only JSON data is validated.
+/// Reads a directory. Files named after outputs are allowed and ignored, as in perf_analyzer: only JSON data is validated.
 pub(super) fn read_directory(model: &ModelInfo, directory: &Path) -> Result<Step, DirectoryError> {
     check_names(model, directory)?;
     let inputs = model.inputs.iter().map(|input| read_input(input, directory).map(Some));

@@ -15,7 +15,7 @@ use super::{
 /// Letters of random strings.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890 .?!";
 
-/// One step with data for every input, optional ones too. The same on every run, so that runs can be compared.
+/// Makes one step with data for every input, optional ones too. Data is the same on every run, so that runs can be compared.
 pub(super) fn generate(
     model: &ModelInfo,
     settings: &DataSettings,
@@ -57,7 +57,7 @@ impl Generator<'_> {
         Some(data)
     }
 
-    /// Also with zero data strings are random: an empty string would be no load at all.
+    /// Makes strings. They are random even with zero data: an empty string would be no load at all.
     fn strings(&mut self, count: usize) -> Option<Vec<u8>> {
         let given = self.settings.string_data.as_deref().filter(|text| !text.is_empty());
         let length = given.map_or(self.settings.string_length, str::len);
@@ -76,14 +76,14 @@ impl Generator<'_> {
     }
 }
 
-/// Empty, with room for `byte_size`; `None` instead of an abort where memory does not suffice.
+/// Returns an empty vector with room for `byte_size`; `None` instead of an abort if memory is too small.
 fn allocate(byte_size: usize) -> Option<Vec<u8>> {
     let mut data = Vec::new();
     data.try_reserve_exact(byte_size).ok()?;
     Some(data)
 }
 
-/// Random bytes are no bool, and not always a finite number, which is all that JSON can carry.
+/// Makes random bytes valid: a bool is 0 or 1, and floats are finite, because JSON cannot carry others.
 fn make_valid(data: &mut [u8], data_type: DataType) {
     match data_type {
         DataType::Bool => data.iter_mut().for_each(|byte| *byte &= 1),
@@ -95,7 +95,7 @@ fn make_valid(data: &mut [u8], data_type: DataType) {
     }
 }
 
-/// `exponent`: where the exponent lies in the upper 16 bits. All of its bits set is infinity or not a number.
+/// Makes floats finite. `exponent`: its bits in the upper 16; all of them set mean infinity or NaN.
 fn make_finite(data: &mut [u8], size: usize, exponent: u16) {
     let lowest = exponent & exponent.wrapping_neg();
     for upper in data.chunks_exact_mut(size).filter_map(<[u8]>::last_chunk_mut::<2>) {

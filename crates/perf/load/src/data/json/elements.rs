@@ -1,4 +1,4 @@
-//! The elements of a tensor, written straight into the bytes that are sent.
+//! Reads the elements of a tensor straight into the bytes that are sent.
 
 use galatea_types::{DataType, byte_strings};
 use half::{bf16, f16};
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{error::TensorError, non_finite};
 
-/// Elements in row-major order; lists within the list are allowed and mean nothing more.
+/// Reads elements in row-major order. Lists within the list are allowed and change nothing.
 ///
 /// Whole numbers must be in range. Floats may be written as whole numbers.
 pub(super) fn read_elements(list: &RawValue, data_type: DataType) -> Result<Vec<u8>, TensorError> {

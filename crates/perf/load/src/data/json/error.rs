@@ -1,4 +1,4 @@
-//! What is wrong with a data file in JSON, in perf_analyzer's words where it has some.
+//! The errors of a JSON data file, in perf_analyzer's words where it has some.
 
 use std::{io, str::Utf8Error};
 
@@ -8,7 +8,7 @@ use galatea_types::DataType;
 pub(super) const PARSE_FAILURE: &str =
     "failed to parse the specified json file for reading provided data";
 
-/// What is wrong with a file.
+/// The error of a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JsonError {
     #[error("failed to open file for reading provided data ({0})")]
@@ -34,7 +34,7 @@ pub(super) enum JsonError {
     Step { stream: usize, step: usize, tensor: Option<String>, reason: StepError },
 }
 
-/// What is wrong with a step.
+/// The error of a step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
     #[error("Input data file is malformed.")]
@@ -47,7 +47,7 @@ pub(super) enum StepError {
     Tensor(#[from] TensorError),
 }
 
-/// What is wrong with a tensor.
+/// The error of a tensor.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TensorError {
     #[error("Input data file is malformed.")]
@@ -65,7 +65,7 @@ pub(super) enum TensorError {
     /// Its elements are not of the model's type.
     #[error("unable to find {} data in json", type_name(*.0))]
     WrongType(DataType),
-    /// Without line and column: they would be those within the tensor.
+    /// The text is not JSON. Line and column are left out: they would be those within the tensor.
     #[error("{failure}: {0}", failure = PARSE_FAILURE)]
     Syntax(String),
     #[error(

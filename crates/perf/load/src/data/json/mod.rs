@@ -5,8 +5,8 @@
 //!  "validation_data": [{"OUT": [1, 2]}, {"OUT": [3, 4]}, {"OUT": [0, 0]}]}
 //! ```
 //!
-//! `data` lists steps of one stream, or lists of steps, one for each stream. Steps are read one by one, so that
-//! next to the file's text and the result only one tensor is in memory.
+//! `data` lists steps of one stream, or lists of steps, one for each stream. Steps are read one by one, so that memory holds
+//! the file's text, the result and only one more tensor.
 
 mod elements;
 mod error;
@@ -27,39 +27,39 @@ use serde_json::value::RawValue;
 use super::dataset::{Dataset, Step, bad_data};
 use error::JsonError;
 use step::StepReader;
-use wanted::Wanted;
+use wanted::ExpectedTensor;
 
 /// The members of an object, unread.
-type Members<'a> = BTreeMap<String, &'a RawValue>;
+type UnreadMembers<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The data of one file, by its bytes. Errors name no file.
+/// Reads the data of one file, given as bytes. Errors name no file.
 pub fn read_json(json: &[u8], model: &ModelInfo) -> Result<Dataset> {
     let mut reader = JsonReader::new(model);
     reader.read(json).map_err(bad_data)?;
     reader.finish()
 }
 
-/// Reads files one after the other into the same data.
+/// Reads several files, one after the other, into the same data.
 pub(super) struct JsonReader<'a> {
-    inputs: Vec<Wanted<'a>>,
-    outputs: Vec<Wanted<'a>>,
+    inputs: Vec<ExpectedTensor<'a>>,
+    outputs: Vec<ExpectedTensor<'a>>,
     streams: Vec<Vec<Step>>,
-    form: Option<Form>,
+    form: Option<TensorForm>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
-    /// `data` lists steps. Those of all files are one stream.
+enum TensorForm {
+    /// `data` lists steps. The steps of all files form one stream.
     Steps,
-    /// `data` lists streams. Those of all files follow each other.
+    /// `data` lists streams. The streams of all files follow each other.
     Streams,
 }
 
 impl<'a> JsonReader<'a> {
     pub fn new(model: &'a ModelInfo) -> Self {
         Self {
-            inputs: model.inputs.iter().map(Wanted::input).collect(),
-            outputs: model.outputs.iter().map(Wanted::output).collect(),
+            inputs: model.inputs.iter().map(ExpectedTensor::input).collect(),
+            outputs: model.outputs.iter().map(ExpectedTensor::output).collect(),
             streams: Vec::new(),
             form: None,
         }
@@ -99,14 +99,14 @@ impl<'a> JsonReader<'a> {
             None => None,
         };
         for &entry in &data {
-            let form = if is_list(entry) { Form::Streams } else { Form::Steps };
+            let form = if is_list(entry) { TensorForm::Streams } else { TensorForm::Steps };
             if *self.form.get_or_insert(form) != form {
                 return Err(JsonError::Mixed);
             }
         }
         match self.form {
-            Some(Form::Streams) => self.read_streams(&data, expected.as_deref()),
-            Some(Form::Steps) => self.read_into_one(&data, expected.as_deref()),
+            Some(TensorForm::Streams) => self.read_streams(&data, expected.as_deref()),
+            Some(TensorForm::Steps) => self.read_into_one(&data, expected.as_deref()),
             None => Ok(()),
         }
     }
@@ -175,7 +175,7 @@ fn check_syntax(text: &str) -> Result<&RawValue, JsonError> {
     serde_json::from_str(text).map_err(JsonError::Syntax)
 }
 
-fn members(value: &RawValue) -> Option<Members<'_>> {
+fn members(value: &RawValue) -> Option<UnreadMembers<'_>> {
     serde_json::from_str(value.get()).ok()
 }
 
@@ -187,7 +187,7 @@ fn list(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The entries of validation data for so many entries of data.
+/// Returns the entries of validation data, which must be as many as those of data.
 fn aligned(expected: &RawValue, count: usize) -> Result<Vec<&RawValue>, JsonError> {
     list(expected).filter(|expected| expected.len() == count).ok_or(JsonError::Misaligned)
 }

@@ -1,6 +1,6 @@
-//! Numbers that JSON does not know but data files have: not a number, and infinity.
+//! Numbers that data files have and JSON lacks: NaN and infinity.
 
-/// The text with each of them, outside of strings, in quotes; `None` if there is none.
+/// Returns the text with quotes around each of them outside of strings; `None` if there is none.
 ///
 /// Readers of floats take the quoted names.
 pub(super) fn quoted(text: &str) -> Option<String> {
@@ -30,7 +30,7 @@ pub(super) fn value(name: &str) -> Option<f64> {
 }
 
 fn name_at(text: &str) -> Option<&'static str> {
-    // Longer ones first.
+    // Longer names come first.
     ["NaN", "Infinity", "Inf", "-Infinity", "-Inf"].into_iter().find(|name| text.starts_with(name))
 }
 
@@ -41,7 +41,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Takes the next byte; whether it lies outside of strings.
+    /// Takes the next byte; returns true if it is outside of strings.
     fn is_outside(&mut self, byte: u8) -> bool {
         if !self.in_string {
             self.in_string = byte == b'"';

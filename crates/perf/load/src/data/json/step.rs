@@ -5,28 +5,28 @@ use serde_json::value::RawValue;
 
 use super::{
     super::dataset::TensorData,
-    Members,
+    UnreadMembers,
     error::{JsonError, StepError},
     members,
     tensor::read_tensor,
-    wanted::Wanted,
+    wanted::ExpectedTensor,
 };
 
-/// Where in the data a step is.
+/// The position of a step in the data.
 pub(super) struct StepReader {
     pub stream: usize,
     pub step: usize,
 }
 
-/// A name that data files have beside tensors: the model a step is meant for.
+/// A name in data files that is not a tensor: the model a step is meant for.
 const MODEL: &str = "model";
 
 impl StepReader {
-    /// In the order of `wanted`; `None` for an optional tensor that is not there.
+    /// Reads a step in the order of `wanted`; `None` for an optional tensor that is absent.
     pub fn read(
         &self,
         step: &RawValue,
-        wanted: &[Wanted<'_>],
+        wanted: &[ExpectedTensor<'_>],
     ) -> Result<Vec<Option<TensorData>>, JsonError> {
         let members = members(step).ok_or_else(|| self.at(StepError::Malformed, None))?;
         let tensors: Result<Vec<_>, _> =
@@ -42,8 +42,8 @@ impl StepReader {
 
     fn tensor(
         &self,
-        members: &Members<'_>,
-        wanted: &Wanted<'_>,
+        members: &UnreadMembers<'_>,
+        wanted: &ExpectedTensor<'_>,
     ) -> Result<Option<TensorData>, JsonError> {
         match members.get(wanted.name) {
             Some(tensor) => {

@@ -7,12 +7,14 @@ use base64::{
 use galatea_types::{DataType, Shape, byte_strings};
 use serde_json::value::RawValue;
 
-use super::{elements::read_elements, error::TensorError, is_list, members, wanted::Wanted};
+use super::{
+    elements::read_elements, error::TensorError, is_list, members, wanted::ExpectedTensor,
+};
 
-/// Shape and data, both checked against what is wanted. The error is what is wrong, not where.
+/// Reads shape and data, and checks both against the wanted ones. The error names no position.
 pub(super) fn read_tensor(
     tensor: &RawValue,
-    wanted: &Wanted<'_>,
+    wanted: &ExpectedTensor<'_>,
 ) -> Result<(Vec<i64>, Vec<u8>), TensorError> {
     let (shape, data) = if is_list(tensor) {
         (None, read_elements(tensor, wanted.data_type)?)
@@ -57,7 +59,7 @@ fn read_content(content: &RawValue, data_type: DataType) -> Result<Vec<u8>, Tens
     }
 }
 
-/// Padding may be left out, and line breaks be in between, as some encoders do.
+/// Base64 without padding, or with line breaks, is accepted, as some encoders write it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -70,7 +72,7 @@ fn decode(encoded: &RawValue) -> Result<Vec<u8>, TensorError> {
     BASE64.decode(encoded).map_err(TensorError::NotBase64)
 }
 
-fn check_shape(shape: &Shape, wanted: &Wanted<'_>) -> Result<(), TensorError> {
+fn check_shape(shape: &Shape, wanted: &ExpectedTensor<'_>) -> Result<(), TensorError> {
     let (name, model) = (wanted.name.to_owned(), Shape::from(wanted.shape).to_string());
     if shape.is_variable() {
         return Err(TensorError::OpenShape { name, model });
@@ -81,7 +83,7 @@ fn check_shape(shape: &Shape, wanted: &Wanted<'_>) -> Result<(), TensorError> {
     Ok(())
 }
 
-fn check_size(shape: &Shape, data: &[u8], wanted: &Wanted<'_>) -> Result<(), TensorError> {
+fn check_size(shape: &Shape, data: &[u8], wanted: &ExpectedTensor<'_>) -> Result<(), TensorError> {
     let (expected, got, unit) = match wanted.data_type {
         DataType::Bytes => (shape.element_count(), byte_strings::count(data).ok(), "elements"),
         data_type => (shape.byte_size(data_type), Some(data.len()), "bytes"),

@@ -1,4 +1,4 @@
-//! What the tool must know of the model, from what the server reports.
+//! Reads the facts about the model that the tool needs from the server.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-/// Asks the server for the facts of the model under load.
+/// Reads the facts of the model under load from the server.
 pub async fn read_model(admin: &mut Admin, settings: &Settings) -> Result<ModelInfo> {
     let (name, version) = (&settings.model_name, &settings.model_version);
     let metadata = admin.model_metadata(name, version).await.map_err(|error| {
@@ -34,7 +34,8 @@ pub async fn model_info<F>(
 where
     F: AsyncFnMut(&str, &str) -> galatea_types::Result<ModelConfigFacts>,
 {
-    let mut inner = Inner { read_config: &mut read_config, any_sequence: false, any_cache: false };
+    let mut inner =
+        ComposingModels { read_config: &mut read_config, any_sequence: false, any_cache: false };
     let composing = inner.composing(config, &settings.bls_composing_models).await?;
     let (any_sequence, any_cache) = (inner.any_sequence, inner.any_cache);
     let is_batched = config.max_batch_size > 0;
@@ -66,7 +67,7 @@ fn scheduling(config: &ModelConfigFacts, has_inner: bool, any_sequence: bool) ->
     }
 }
 
-/// By name: the order in which requests hold them and errors speak of them.
+/// Returns the inputs by name, the order of requests and errors.
 fn inputs(
     settings: &Settings,
     metadata: &ModelMetadata,
@@ -105,7 +106,7 @@ fn outputs(metadata: &ModelMetadata, is_batched: bool) -> Vec<OutputInfo> {
     outputs
 }
 
-/// `--shape` decides only about inputs that leave it open.
+/// Returns the shape to send. `--shape` decides only about inputs that leave it open.
 fn chosen_shape(settings: &Settings, input: &TensorMetadata, is_batched: bool) -> Vec<i64> {
     let shape = own_shape(input, is_batched);
     match settings.data.shapes.get(&input.name) {
@@ -119,13 +120,13 @@ fn own_shape(tensor: &TensorMetadata, is_batched: bool) -> Vec<i64> {
 }
 
 /// The models inside the model.
-struct Inner<'a, F> {
+struct ComposingModels<'a, F> {
     read_config: &'a mut F,
     any_sequence: bool,
     any_cache: bool,
 }
 
-impl<F> Inner<'_, F>
+impl<F> ComposingModels<'_, F>
 where
     F: AsyncFnMut(&str, &str) -> galatea_types::Result<ModelConfigFacts>,
 {
@@ -139,7 +140,7 @@ where
         self.read(names, vec![config.name.clone()]).await
     }
 
-    /// `within`: the models around these. A server that reports an ensemble that holds itself is not followed.
+    /// Reads the models. `within`: those around these. An ensemble that contains itself is not followed.
     fn read<'b>(
         &'b mut self,
         mut names: Vec<(String, String)>,

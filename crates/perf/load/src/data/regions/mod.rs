@@ -18,23 +18,23 @@ use super::{
 
 /// A shared memory region for each input of each step, and for each output.
 ///
-/// Their memory is unlinked when this is dropped, whatever happened before; a server that still has them
-/// registered keeps it mapped until [`Regions::unregister`].
+/// Their memory is unlinked when this is dropped. A server that still has them registered keeps it mapped until
+/// [`Regions::unregister`].
 pub struct Regions {
     regions: Vec<Region>,
     slices: Slices,
 }
 
 struct Region {
-    /// Of the server's registration, and after a slash of the memory.
+    /// The name of the registration, and of the memory after a slash.
     name: String,
     byte_size: usize,
     is_registered: bool,
 }
 
 impl Regions {
-    /// Makes the regions and fills those of the inputs. An output gets `output_size` bytes for each element of
-    /// the batch if its own size is not known.
+    /// Makes the regions and fills those of the inputs. An output of unknown size gets `output_size` bytes for each element of
+    /// the batch.
     pub fn create(requests: &Requests, output_size: usize) -> Result<Self> {
         let mut regions = Self { regions: Vec::new(), slices: Slices::default() };
         let mark = format!("{}_{:08x}", process::id(), fastrand::u32(..));
@@ -68,7 +68,7 @@ impl Regions {
         self.register_each(register).await
     }
 
-    /// Unregisters every region, and goes on after errors: the first one is returned.
+    /// Unregisters every region and continues after errors; returns the first one.
     pub async fn unregister(&mut self, admin: &mut Admin) -> galatea_types::Result<()> {
         self.unregister_each(async |name: &str| admin.unregister_system_region(name).await).await
     }
@@ -78,7 +78,7 @@ impl Regions {
         F: AsyncFnMut(&str, &str, usize) -> galatea_types::Result<()>,
     {
         for region in &mut self.regions {
-            // Before the call: one that fails half-way may have registered.
+            // Set before the call: one that fails half-way may have registered.
             region.is_registered = true;
             let key = region.key();
             register(&region.name, &key, region.byte_size).await.map_err(bad_requests)?;
@@ -98,8 +98,8 @@ impl Regions {
         result
     }
 
-    /// From now on the tensors of the requests lie here. Expected outputs are then not checked, of which `console`
-    /// is warned: the responses to concurrent requests overwrite each other.
+    /// Puts the tensors of the requests into these regions. Expected outputs are then not checked, and `console` gets a warning:
+    /// the responses to concurrent requests overwrite each other.
     pub fn use_for(&self, requests: &mut Requests, console: &mut dyn Console) {
         requests.use_slices(&self.slices, console);
     }
@@ -107,13 +107,13 @@ impl Regions {
     fn add(&mut self, tensor: &str, mark: &str, byte_size: usize) -> Result<(File, RegionSlice)> {
         let name = region_name(tensor, mark, self.regions.len());
         let slice = RegionSlice { region: name.clone(), offset: 0, byte_size };
-        // Nothing can be mapped of an empty file.
+        // An empty file cannot be mapped.
         let region = Region { name, byte_size: byte_size.max(1), is_registered: false };
         let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
         let memory = shm::open(region.key(), flags, Mode::RUSR | Mode::WUSR)
             .map_err(|error| no_memory(&slice, error))?;
         let size = u64::try_from(region.byte_size).unwrap_or(u64::MAX);
-        // In the list first, so that it is unlinked also if this fails.
+        // Stored first, so that it is unlinked even if the next step fails.
         self.regions.push(region);
         ftruncate(&memory, size).map_err(|error| no_memory(&slice, error))?;
         Ok((File::from(memory), slice))
@@ -129,13 +129,13 @@ impl Region {
 impl Drop for Regions {
     fn drop(&mut self) {
         for region in &self.regions {
-            // It is unlinked already, or there is nobody left to report to.
+            // It is unlinked already, or nobody is left to report to.
             let _ = shm::unlink(region.key());
         }
     }
 }
 
-/// The tensor's name first, for who looks at the server's list; then what no other region has.
+/// Makes a name that begins with the tensor's, for readers of the server's list, and is unique.
 fn region_name(tensor: &str, mark: &str, number: usize) -> String {
     let readable = tensor.chars().filter(|letter| !matches!(letter, '/' | '\\' | '\0')).take(40);
     format!("{}_{mark}_{number}", readable.collect::<String>())

@@ -25,7 +25,7 @@ use super::{
     json::JsonReader,
 };
 
-/// Requests are made when first requested and kept, unless all of them together would take more than this.
+/// Requests are made at their first use and kept, unless all of them together would take more bytes than this.
 const KEPT_BYTES: usize = 1 << 30;
 
 /// All requests of a run, one for each stream and step.
@@ -37,31 +37,31 @@ pub struct Requests {
     input_format: TensorFormat,
     output_format: TensorFormat,
     slices: Option<Slices>,
-    made: Vec<Vec<Made>>,
+    made: Vec<Vec<MadeRequests>>,
     keeps_templates: bool,
 }
 
-/// Where each tensor lies.
+/// The region part of each tensor.
 #[derive(Clone, Default)]
 pub(super) struct Slices {
-    /// By input, stream and step.
+    /// Parts by input, stream and step.
     pub inputs: HashMap<(usize, usize, usize), RegionSlice>,
     pub outputs: HashMap<String, RegionSlice>,
 }
 
 #[derive(Default)]
-struct Made {
+struct MadeRequests {
     template: OnceLock<Arc<InferTemplate>>,
     expected: OnceLock<Vec<ExpectedOutput>>,
 }
 
 impl Requests {
-    /// Reads or generates the data. Reports on `console` how much was read.
+    /// Reads or generates the data. Reports the amount read on `console`.
     pub fn new(settings: &Settings, model: &ModelInfo, console: &mut dyn Console) -> Result<Self> {
         let data = read_data(&settings.data, model, console)?;
         let batch_size = usize::try_from(settings.batch_size).unwrap_or(usize::MAX).max(1);
         check_batches(&data, model, batch_size).map_err(bad_requests)?;
-        let steps = |stream: &Vec<Step>| stream.iter().map(|_| Made::default()).collect();
+        let steps = |stream: &Vec<Step>| stream.iter().map(|_| MadeRequests::default()).collect();
         Ok(Self {
             made: data.streams.iter().map(steps).collect(),
             keeps_templates: kept_bytes(&data, batch_size) <= KEPT_BYTES,
@@ -75,7 +75,7 @@ impl Requests {
         })
     }
 
-    /// From now on tensors lie there.
+    /// Puts the tensors into regions.
     pub(super) fn use_slices(&mut self, slices: &Slices, console: &mut dyn Console) {
         if self.data.streams.iter().flatten().any(|step| !step.expected.is_empty()) {
             console.err(
@@ -83,7 +83,7 @@ impl Requests {
             );
         }
         self.slices = Some(slices.clone());
-        self.made.iter_mut().flatten().for_each(|made| *made = Made::default());
+        self.made.iter_mut().flatten().for_each(|made| *made = MadeRequests::default());
     }
 
     fn make(&self, stream: usize, step: usize) -> Arc<InferTemplate> {
@@ -105,7 +105,7 @@ impl Requests {
         })
     }
 
-    /// `None`: optional, and left out.
+    /// Returns an input; `None` if it is optional and left out.
     fn input(&self, index: usize, stream: usize, step: usize) -> Option<InputTensor> {
         let info = self.model.inputs.get(index)?;
         let first = tensor(self.data.step(stream, step)?, index)?;
@@ -122,11 +122,11 @@ impl Requests {
         })
     }
 
-    /// What the outputs must be: joined over the batch, as the server's response is; empty where nothing is expected.
+    /// Returns the expected outputs, joined over the batch like the server's response; empty if nothing is expected.
     fn expected_outputs(&self, stream: usize, step: usize) -> Vec<ExpectedOutput> {
         let output = |index: usize, name: &str| {
             let steps = self.data.batch(stream, step, self.batch_size);
-            // Compared only where every step of the batch has an expectation.
+            // Compared only if every step of the batch has an expectation.
             let pieces: Option<Vec<_>> =
                 steps.map(|step| step.expected.get(index).and_then(Option::as_ref)).collect();
             Some(ExpectedOutput { name: name.to_owned(), data: join(pieces?.into_iter()) })
@@ -135,7 +135,7 @@ impl Requests {
         outputs.filter_map(|(index, info)| output(index, &info.name)).collect()
     }
 
-    /// What the request holds for an input: its data in each step of the batch.
+    /// Returns the data of an input: that of each step of the batch.
     pub(super) fn input_bytes(&self, index: usize, stream: usize, step: usize) -> bytes::Bytes {
         let is_shared = self.model.inputs.get(index).is_some_and(|input| input.is_shape_tensor);
         let size = if is_shared { 1 } else { self.batch_size };
@@ -150,7 +150,7 @@ impl Requests {
         batch.into_iter().chain(shape.iter().copied()).collect()
     }
 
-    fn made(&self, stream: usize, step: usize) -> Option<&Made> {
+    fn made(&self, stream: usize, step: usize) -> Option<&MadeRequests> {
         self.made.get(stream)?.get(step)
     }
 }
@@ -217,7 +217,7 @@ fn data_line(data: &Dataset) -> String {
     format!(" Successfully read data for {streams} stream/streams{steps}.\n")
 }
 
-/// Every gRPC request carries the parameter that asks for the final-response marker of a decoupled model.
+/// Returns the parameters. Every gRPC request to a decoupled model asks for the final-response marker.
 fn parameters(settings: &Settings) -> Vec<(String, ParameterValue)> {
     let mut parameters = settings.request_parameters.clone();
     if settings.protocol == Protocol::Grpc {
@@ -227,7 +227,7 @@ fn parameters(settings: &Settings) -> Vec<(String, ParameterValue)> {
     parameters
 }
 
-/// Bytes that templates hold beside the data itself: without batching they share it.
+/// Returns the bytes that templates hold besides the data itself: without batching they share it.
 fn kept_bytes(data: &Dataset, batch_size: usize) -> usize {
     if batch_size == 1 {
         return 0;

@@ -1,4 +1,4 @@
-//! Settings that only the model can refuse.
+//! Checks of settings against the model.
 
 use galatea_perf_types::{
     failure::{Failure, Result},
@@ -6,7 +6,7 @@ use galatea_perf_types::{
     settings::{Load, Settings},
 };
 
-/// Checks that need the model as well as the command line. Sequence models are driven asynchronously unless `--sync`
+/// Checks the settings against the model. Sequence models get asynchronous calls unless `--sync`
 /// was given, whatever `settings.calls.asynchronous` is here.
 pub fn check_settings(settings: &Settings, model: &ModelInfo) -> Result<()> {
     check_batch_size(settings, model)?;

@@ -1,4 +1,4 @@
-//! The load as the measurement sees it.
+//! The load generator that the measurement drives.
 
 use std::{
     sync::{Arc, mpsc},
@@ -38,7 +38,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// No request is sent yet. Fails if the first request cannot be encoded.
+    /// Prepares the load without sending. Fails if the first request cannot be encoded.
     pub fn new(
         settings: &Settings,
         model: &ModelInfo,
@@ -122,7 +122,7 @@ impl Load {
 
     fn begin_schedule(&mut self, schedule: impl Fn(Partition) -> Option<Schedule>) -> Result<()> {
         self.active = self.workers.len();
-        // Made first: the start is to be the same moment for all.
+        // Made first, so that all workers start at the same moment.
         let schedules: Option<Vec<_>> =
             self.worker_settings.iter().map(|settings| schedule(settings.partition)).collect();
         let schedules =
@@ -145,7 +145,7 @@ impl Load {
         Ok(())
     }
 
-    /// Until nothing is in flight.
+    /// Pauses the workers, and waits until nothing is in flight.
     fn pause(&self) -> Result<()> {
         let paused: Vec<_> = self.workers.iter().map(Handle::pause).collect();
         match paused.iter().all(|paused| paused.recv().is_ok()) {
@@ -237,11 +237,11 @@ impl LoadGenerator for Load {
         custom_rate(self.custom_intervals())
     }
 
-    /// Waits a minute at most; what is in flight then is abandoned, which is an error.
+    /// Waits at most a minute. Requests still in flight are then abandoned, which is an error.
     fn stop(&mut self) -> Result<()> {
         let mut workers = std::mem::take(&mut self.workers);
         let stopped: Vec<mpsc::Receiver<bool>> = workers.iter().map(Handle::stop).collect();
-        // A worker that could not even begin has reported why, and has ended.
+        // A worker that failed to start has reported the reason and has ended.
         let ended = stopped.iter().all(|stopped| stopped.recv().unwrap_or(true));
         let joined = workers.iter_mut().all(Handle::join);
         match (ended, joined) {
@@ -255,7 +255,7 @@ impl LoadGenerator for Load {
 impl Drop for Load {
     fn drop(&mut self) {
         for worker in &self.workers {
-            // The thread ends by itself; nobody waits for it any more.
+            // The thread ends by itself; nobody waits for it.
             drop(worker.stop());
         }
     }
@@ -265,11 +265,11 @@ fn late() -> Failure {
     Failure::generic(format!("requests were still in flight after {} s", STOP_TIMEOUT.as_secs()))
 }
 
-/// Descriptors left to the rest of the program.
+/// Number of file descriptors left to the rest of the program.
 const SPARE_FILES: u64 = 64;
 
-/// As few workers as carry the load. A thread more costs CPU time for nothing as long as one keeps up, and the
-/// server under test may live on the same machine: half of the cores are its.
+/// Uses as few workers as can carry the load. While one keeps up, another thread only costs CPU time. At most half of the
+/// cores are used: the server under test may run on the same machine.
 fn worker_settings(cores: usize, settings: &Settings, shared: &Shared) -> Vec<WorkerSettings> {
     let by_rate = is_by_rate(&settings.load);
     let default_threads = if by_rate { DEFAULT_RATE_THREADS } else { DEFAULT_THREADS };
@@ -304,7 +304,7 @@ fn part(whole: usize, index: usize, of: usize) -> usize {
     whole / of + usize::from(index < whole % of)
 }
 
-/// How many connections there may be.
+/// Returns the largest possible number of connections.
 fn open_files() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::from(u32::MAX));
     limit.saturating_sub(SPARE_FILES).max(1) as usize

@@ -21,7 +21,7 @@ use super::{
     shared::{Shared, send_failure},
 };
 
-/// The streams of one worker, opened as they are needed.
+/// The streams of one worker, opened at their first use.
 #[derive(Default)]
 pub struct Streams {
     slots: RefCell<Vec<Rc<OnceCell<Rc<Stream>>>>>,
@@ -32,7 +32,7 @@ pub struct Stream {
     sender: Mutex<Option<StreamSender>>,
     next_id: Cell<u64>,
     pending: RefCell<HashMap<u64, Rc<PendingRequest>>>,
-    /// Why no more answers will come.
+    /// The reason why no more responses will come.
     broken: RefCell<Option<RequestFailure>>,
 }
 
@@ -48,7 +48,7 @@ struct ExchangeState {
     responses: SmallVec<[Nanos; 1]>,
     last_is_empty: bool,
     outputs: Vec<Vec<OutputTensor>>,
-    /// The number of responses to wake the context at.
+    /// The number of responses that wakes the context.
     awaited: usize,
     done: bool,
     error: Option<RequestFailure>,
@@ -99,14 +99,14 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The responses go to `pending_request`.
+    /// Sends a request. Its responses go to `pending_request`.
     pub async fn send(
         &self,
         request: &PreparedInfer,
         sequence: Option<SequenceMark>,
         pending_request: &Rc<PendingRequest>,
     ) -> Result<(), RequestFailure> {
-        // Fair, so requests of a sequence leave in the order in which they came here.
+        // The lock is fair, so requests of a sequence leave in the order in which they came here.
         let mut sender = self.sender.lock().await;
         if let Some(failure) = &*self.broken.borrow() {
             return Err(failure.clone());
@@ -131,7 +131,7 @@ impl Stream {
 
     fn deliver(&self, reply: StreamReply) {
         let Some(id) = reply.id else {
-            // A response to no request in particular: only an error can be that.
+            // Only an error can be a response to no request in particular.
             if let Some(error) = reply.error {
                 self.fail_all(self.shared.response_failure(error));
             }
@@ -155,13 +155,13 @@ impl Stream {
 }
 
 impl PendingRequest {
-    /// Before each request.
+    /// Clears the state before each request.
     pub fn reset(&self) {
         let mut state = self.state.borrow_mut();
         *state = ExchangeState { awaited: usize::MAX, ..ExchangeState::default() };
     }
 
-    /// Waits for `count` responses; `false`: the request ended before.
+    /// Waits for `count` responses; returns `false` if the request ended before.
     pub async fn reach(&self, count: usize) -> bool {
         self.state.borrow_mut().awaited = count;
         loop {
@@ -189,7 +189,7 @@ impl PendingRequest {
         self.state.borrow_mut().error.take().map_or(Ok(()), Err)
     }
 
-    /// Moves what came into the record; returns the outputs of each response.
+    /// Moves the responses' times into the record; returns the outputs of each response.
     pub fn fill(&self, record: &mut RequestRecord) -> Vec<Vec<OutputTensor>> {
         let state = &mut *self.state.borrow_mut();
         record.responses = mem::take(&mut state.responses);

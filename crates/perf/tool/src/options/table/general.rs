@@ -1,4 +1,4 @@
-//! What is measured.
+//! Options for the model to measure, and general ones.
 
 use galatea_command_line::{Kind, set};
 use galatea_perf_types::settings::Verbosity;

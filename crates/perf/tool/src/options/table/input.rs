@@ -1,4 +1,4 @@
-//! What requests carry.
+//! Options for the data of requests.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub const ROWS: &[Row] = &[
          or JSON. Several JSON files follow each other. Default random.",
         |given, text| {
             let path = PathBuf::from(&text.text);
-            // A file of that name goes before the word.
+            // A file with that name has priority over the word.
             match text.text.as_str() {
                 _ if path.exists() => given.user_data.push(path),
                 "zero" => given.zero_input = true,

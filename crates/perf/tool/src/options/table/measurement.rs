@@ -1,4 +1,4 @@
-//! The load, and how it is measured.
+//! Options for the load and its measurement.
 
 use galatea_command_line::{Kind, set};
 use galatea_perf_types::settings::{Distribution, Search};
@@ -191,7 +191,7 @@ pub const ROWS: &[Row] = &[
     .short('d'),
 ];
 
-/// What is under 1 becomes 0, which the check of all ranges refuses.
+/// Returns 0 for values under 1, which the check of all ranges refuses.
 fn old_start(start: i64) -> u64 {
     u64::try_from(start).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The table itself, in perf_analyzer's groups and one of our own.
+//! The option table, in perf_analyzer's groups and one for other options.
 
 mod beyond;
 mod general;
@@ -11,9 +11,9 @@ mod server;
 use galatea_command_line::Group;
 
 use self::row::Row;
-use super::given::Given;
+use super::given::GivenOptions;
 
-pub const GROUPS: &[Group<Given>] = &[
+pub const GROUPS: &[Group<GivenOptions>] = &[
     group("General", general::ROWS),
     group("Measurement", measurement::ROWS),
     group("Input data", input::ROWS),
@@ -22,6 +22,6 @@ pub const GROUPS: &[Group<Given>] = &[
     Group { title: "Beyond perf_analyzer", rows: beyond::ROWS, is_own: true },
 ];
 
-const fn group(title: &'static str, rows: &'static [Row]) -> Group<Given> {
+const fn group(title: &'static str, rows: &'static [Row]) -> Group<GivenOptions> {
     Group { title, rows, is_own: false }
 }

@@ -1,4 +1,4 @@
-//! Files, metrics and traces.
+//! Options for files, metrics and traces.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use galatea_command_line::{Occurrence, set};
 
 use super::{
     super::{
-        given::Given,
+        given::GivenOptions,
         reading::{at_least, choice, failed, file_name},
     },
     row::{Outcome, Row, switch, value},
@@ -89,8 +89,8 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// Levels add up as perf_analyzer's help has it (its program keeps only the last); OFF goes alone.
-fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
+/// Sets trace levels. They add up as in perf_analyzer's help (its program keeps only the last); OFF must be alone.
+fn trace_level(given: &mut GivenOptions, text: &Occurrence) -> Outcome {
     let choices = [("OFF", "OFF"), ("TIMESTAMPS", "TIMESTAMPS"), ("TENSORS", "TENSORS")];
     let available = "The available options are 'OFF', 'TIMESTAMPS', or 'TENSORS'.";
     let level = choice(text, &choices, available)?;
@@ -100,8 +100,8 @@ fn trace_level(given: &mut Given, text: &Occurrence) -> Outcome {
     Ok(())
 }
 
-/// Numbers travel as text in the trace extension.
-fn set_trace(given: &mut Given, field: &str, value: impl ToString) -> Outcome {
+/// Sets a trace setting. The trace extension carries numbers as text.
+fn set_trace(given: &mut GivenOptions, field: &str, value: impl ToString) -> Outcome {
     given.settings.trace.fields.insert(field.to_owned(), vec![value.to_string()]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where the server is and how it is reached.
+//! Options for the server's address and connection.
 
 use galatea_client::{Compression, Protocol, read_header};
 use galatea_command_line::{Kind, Occurrence, set};

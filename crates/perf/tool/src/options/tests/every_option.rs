@@ -10,7 +10,7 @@ use galatea_perf_types::settings::{
 use galatea_types::ParameterValue;
 
 use super::{run, settings};
-use crate::options::given::Given;
+use crate::options::given::GivenOptions;
 
 fn path(text: &str) -> Option<PathBuf> {
     Some(PathBuf::from(text))
@@ -208,7 +208,7 @@ const WITH_FILES: &[&str] = &[
 #[test]
 fn no_option_is_left_out() {
     let words = || LINES.iter().flat_map(|(line, _)| line.split_whitespace());
-    for row in rows::<Given>().filter(|row| does_something(row)) {
+    for row in rows::<GivenOptions>().filter(|row| does_something(row)) {
         let long = format!("--{}", row.names.long);
         let short = row.names.short.map(|short| format!("-{short}"));
         let is_there = words().any(|word| word == long || Some(word) == short.as_deref());
@@ -233,6 +233,6 @@ fn what_is_for_other_services_changes_nothing() {
     }
 }
 
-fn does_something(row: &OptionRow<Given>) -> bool {
+fn does_something(row: &OptionRow<GivenOptions>) -> bool {
     row.support == Support::Works && !["help", "version"].contains(&row.names.long)
 }

@@ -5,7 +5,7 @@ use galatea_perf_types::settings::{
     DataSource, Distribution, Load, Range, Search, Verbosity, Window,
 };
 
-use super::{Parsed, parse_words, run, settings, with_file};
+use super::{ParsedOptions, parse_words, run, settings, with_file};
 
 #[test]
 fn ensemble_with_a_data_file() {
@@ -55,7 +55,9 @@ fn one_python_model_with_a_string() {
         "-i",
         "grpc",
     ];
-    let (Ok(Parsed::Run(settings)), warnings) = parse_words(&words) else { panic!("refused") };
+    let (Ok(ParsedOptions::Run(settings)), warnings) = parse_words(&words) else {
+        panic!("refused")
+    };
     assert_eq!(warnings, "");
     assert_eq!(settings.data.string_data.as_deref(), Some("He works at Google, in Zürich."));
     assert_eq!(settings.percentile, Some(99));

@@ -16,7 +16,7 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-use super::{Parsed, parse};
+use super::{ParsedOptions, parse};
 
 /// Records what is printed.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Console for RecordingConsole {
     }
 }
 
-fn parse_words(words: &[&str]) -> (Result<Parsed, Failure>, String) {
+fn parse_words(words: &[&str]) -> (Result<ParsedOptions, Failure>, String) {
     let mut console = RecordingConsole::default();
     let parsed = parse("perf_analyzer", words.iter().map(|&word| word.to_owned()), &mut console);
     (parsed, console.err)
@@ -45,7 +45,7 @@ fn parse_words(words: &[&str]) -> (Result<Parsed, Failure>, String) {
 fn run(line: &str) -> (Settings, String) {
     let words: Vec<&str> = ["-m", "x"].into_iter().chain(line.split_whitespace()).collect();
     match parse_words(&words) {
-        (Ok(Parsed::Run(settings)), warnings) => (*settings, warnings),
+        (Ok(ParsedOptions::Run(settings)), warnings) => (*settings, warnings),
         (other, _) => panic!("{line}: {other:?}"),
     }
 }

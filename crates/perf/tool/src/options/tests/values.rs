@@ -6,7 +6,7 @@ use galatea_perf_types::settings::Load;
 use galatea_types::ParameterValue;
 
 use super::{error, error_of, parse_words, run, settings, with_file};
-use crate::options::Parsed;
+use crate::options::ParsedOptions;
 
 #[test]
 fn shapes() {
@@ -36,7 +36,7 @@ fn shapes() {
 
 #[test]
 fn headers() {
-    let (Ok(Parsed::Run(settings)), _) =
+    let (Ok(ParsedOptions::Run(settings)), _) =
         parse_words(&["-m", "x", "-H", "A: b:c ", "-H", "Empty:", "-H", "A:d"])
     else {
         panic!("refused")
@@ -90,7 +90,7 @@ fn request_parameters() {
 fn composing_models() {
     let words =
         ["-m", "x", "--bls-composing-models", "a:1 ,  b, c:2", "--bls-composing-models=a:2"];
-    let (Ok(Parsed::Run(settings)), _) = parse_words(&words) else { panic!("refused") };
+    let (Ok(ParsedOptions::Run(settings)), _) = parse_words(&words) else { panic!("refused") };
     let expected = [("a", "1"), ("b", ""), ("c", "2"), ("a", "2")];
     let expected = expected.map(|(name, version)| (name.to_owned(), version.to_owned()));
     assert_eq!(settings.bls_composing_models, expected);

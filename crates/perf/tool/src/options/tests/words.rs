@@ -6,8 +6,8 @@ use galatea_command_line::{Kind, rows};
 use galatea_perf_types::settings::{Load, Range, Verbosity, Window};
 use proptest::prelude::*;
 
-use super::{Parsed, error, error_of, parse_words, run, settings};
-use crate::options::given::Given;
+use super::{ParsedOptions, error, error_of, parse_words, run, settings};
+use crate::options::given::GivenOptions;
 
 fn concurrency(start: u64) -> Load {
     Load::Concurrency(Range { start, end: 1, step: 1 })
@@ -104,7 +104,7 @@ fn errors_of_words_are_those_of_getopt() {
 fn abbreviations_of_the_peer_stay_unique() {
     assert_eq!(settings("--la 5 --lo 3").latency_limit, Some(5));
     assert_eq!(settings("--js a.json").json_file.as_deref(), Some("a.json".as_ref()));
-    assert!(matches!(parse_words(&["--he"]).0, Ok(Parsed::Help(_))));
+    assert!(matches!(parse_words(&["--he"]).0, Ok(ParsedOptions::Help(_))));
 }
 
 #[test]
@@ -126,9 +126,11 @@ fn truth_after_use_ssl() {
 fn help_and_version_come_before_what_is_missing() {
     for words in [&["--help"][..], &["-h"], &["-?"], &["-m", "x", "-h", "--nonsense"]] {
         let (parsed, _) = parse_words(words);
-        assert!(matches!(parsed, Ok(Parsed::Help(_))), "{words:?}");
+        assert!(matches!(parsed, Ok(ParsedOptions::Help(_))), "{words:?}");
     }
-    let Ok(Parsed::Version(version)) = parse_words(&["--version"]).0 else { panic!("no version") };
+    let Ok(ParsedOptions::Version(version)) = parse_words(&["--version"]).0 else {
+        panic!("no version")
+    };
     assert_eq!(
         version,
         format!("Perf Analyzer Version 2.50.0 (galatea {})\n", env!("CARGO_PKG_VERSION"))
@@ -142,13 +144,13 @@ fn nothing_at_all() {
 
 #[test]
 fn help_lists_every_option_in_lines_that_fit() {
-    let Ok(Parsed::Help(help)) = parse_words(&["-h"]).0 else { panic!("no help") };
+    let Ok(ParsedOptions::Help(help)) = parse_words(&["-h"]).0 else { panic!("no help") };
     assert!(help.starts_with("Usage: perf_analyzer -m <model> [options]\n"), "{help}");
     for line in help.lines() {
         assert!(line.chars().count() <= 100, "{line}");
         assert_eq!(line.trim_end(), line);
     }
-    for row in rows::<Given>() {
+    for row in rows::<GivenOptions>() {
         let name = match (row.names.short, row.names.long) {
             (Some(short), "") => format!("  -{short}"),
             (Some(short), long) => format!("  -{short}, --{long}"),
@@ -162,7 +164,7 @@ fn help_lists_every_option_in_lines_that_fit() {
 
 #[test]
 fn names_are_unique() {
-    let mut names: Vec<String> = rows::<Given>()
+    let mut names: Vec<String> = rows::<GivenOptions>()
         .flat_map(|row| {
             row.names.short.map(String::from).into_iter().chain([row.names.long.to_owned()])
         })
@@ -192,7 +194,8 @@ fn every_name_of_the_peer_is_known() {
         request-count warmup-request-count session-concurrency grpc-method";
     const WITHOUT: &str = "streaming async sync binary-search verbose-csv enable-mpi collect-metrics \
         serial-sequences version fixed-schedule ssl-grpc-use-ssl";
-    let takes = |name: &str| rows::<Given>().find(|row| row.names.long == name).map(|row| row.kind);
+    let takes =
+        |name: &str| rows::<GivenOptions>().find(|row| row.names.long == name).map(|row| row.kind);
     for name in WITH_VALUE.split_whitespace() {
         assert!(matches!(takes(name), Some(Kind::Form(_))), "{name}");
     }
@@ -202,8 +205,9 @@ fn every_name_of_the_peer_is_known() {
     for (short, has_value) in
         "vdaz".chars().map(|c| (c, false)).chain("cumxbtpiHlrsf".chars().map(|c| (c, true)))
     {
-        let row =
-            rows::<Given>().find(|row| row.names.short == Some(short)).expect("a short option");
+        let row = rows::<GivenOptions>()
+            .find(|row| row.names.short == Some(short))
+            .expect("a short option");
         assert_eq!(matches!(row.kind, Kind::Form(_)), has_value, "{short}");
     }
 }
@@ -216,7 +220,7 @@ fn metrics_interval_is_milliseconds() {
 
 /// Words that get deep into the parser: names of options, with values that are nearly right.
 fn word() -> impl Strategy<Value = String> {
-    let names: Vec<String> = rows::<Given>()
+    let names: Vec<String> = rows::<GivenOptions>()
         .flat_map(|row| {
             let short = row.names.short.map(|short| format!("-{short}"));
             short.into_iter().chain([format!("--{}", row.names.long)])
@@ -260,7 +264,7 @@ proptest! {
         let (parsed, _) = parse_words(&["-m", "x", "--request-count", &text]);
         let expected = text.trim().parse::<u64>().ok();
         match parsed {
-            Ok(Parsed::Run(settings)) => prop_assert_eq!(settings.request_count.unwrap_or(0), expected.unwrap()),
+            Ok(ParsedOptions::Run(settings)) => prop_assert_eq!(settings.request_count.unwrap_or(0), expected.unwrap()),
             _ => prop_assert_eq!(expected, None),
         }
     }

@@ -1,4 +1,4 @@
-//! Fetching the keys of an issuer over HTTP, with bounds on time and size.
+//! Fetches the keys of an issuer over HTTP, within bounds of time and size.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use galatea_types::{Environment, Stop};
 use galatea_web_client::{ClientSettings, Get, WebClient, checked_uri};
 use http::{HeaderValue, header::ACCEPT};
 
-/// For the whole of it.
+/// Longest time of the whole fetch.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the address answers. The client is made for each fetch: they are minutes apart, and certificates of the machine may
-/// have changed.
+/// Returns the response of the address. Each fetch makes a new client: they are minutes apart, and the machine's certificates
+/// may have changed.
 pub(super) fn fetch(url: &str, environment: &Environment) -> Result<Vec<u8>> {
     let client = WebClient::new(&ClientSettings::of(environment), 1, Stop::default())?;
     let mut asked = Get::new(checked_uri(url)?, MAX_KEY_SET as u64);

@@ -1,4 +1,4 @@
-//! The keys that sign tokens: from a file that may change, or from an address that is asked now and then.
+//! The keys that sign tokens: from a file that may change, or from an address that is read at intervals.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,21 +11,21 @@ use galatea_types::Environment;
 
 use super::{fetch, read_text, watched_file::WatchedFile};
 
-/// A token with a key that is not known makes the address be asked before its time, but not more often than this.
+/// Shortest time between two fetches. A token with an unknown key makes the server fetch early, but not more often than this.
 const MIN_INTERVAL: Duration = Duration::from_secs(5);
-/// After a fetch that failed, at first.
+/// First pause after a fetch that failed.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where keys come from.
-pub(super) enum Keys {
-    /// No tokens are taken.
+/// The source of the keys.
+pub(super) enum KeyOrigin {
+    /// Tokens are not accepted.
     None,
     File(WatchedFile),
     Url(FetchedKeys),
 }
 
-impl Keys {
-    /// As the policy in the file `policy_path` says: a path in it is relative to its folder.
+impl KeyOrigin {
+    /// Returns the source in the policy. `policy_path`: the policy's file, to whose folder its paths are relative.
     pub fn of(policy: &Policy, policy_path: &Path) -> Self {
         match policy.jwt().map(|rules| &rules.keys) {
             None => Self::None,
@@ -39,7 +39,7 @@ impl Keys {
         }
     }
 
-    /// Whether both are of the same file or address, so that the keys need not be got again.
+    /// Returns true if both have the same file or address, so that the keys need not be read again.
     pub fn is_same_source(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,
@@ -49,7 +49,7 @@ impl Keys {
         }
     }
 
-    /// The keys to begin with. Those of an address come later: the start does not wait for another server.
+    /// Returns the first keys. Those of an address come later: the start does not wait for another server.
     pub fn first(&self) -> Result<KeySet> {
         match self {
             Self::None | Self::Url(_) => Ok(KeySet::default()),
@@ -57,7 +57,7 @@ impl Keys {
         }
     }
 
-    /// Has the next look get the keys anew.
+    /// Makes the next look read the keys again.
     pub fn expire(&mut self) {
         match self {
             Self::None => {}
@@ -66,7 +66,7 @@ impl Keys {
         }
     }
 
-    /// New keys, if there are any. `unknown`: how many tokens had a key that is not known.
+    /// Returns new keys, if there are any. `unknown`: number of tokens so far whose key was unknown.
     pub fn look(
         &mut self,
         now: Instant,
@@ -96,18 +96,18 @@ fn read(path: &Path) -> Result<KeySet> {
         .with_context(|| format!("'{}' has no keys for tokens", path.display()))
 }
 
-/// Keys of an address.
+/// Keys from an address.
 pub(super) struct FetchedKeys {
     url: String,
     refresh: Duration,
-    /// When it is asked next; `None`: at once.
+    /// Time of the next fetch; `None`: at once.
     due: Option<Instant>,
     asked: Option<Instant>,
-    /// Until the next try, where the last one failed.
+    /// Time until the next attempt, if the last one failed.
     pause: Option<Duration>,
-    /// The text of the keys that there are.
+    /// The text of the present keys.
     text: Vec<u8>,
-    /// Tokens with unknown keys when it was asked last.
+    /// Number of tokens with unknown keys at the last fetch.
     unknown: u64,
 }
 
@@ -117,7 +117,7 @@ impl FetchedKeys {
         Self { url, refresh, due, asked, pause, text: Vec::new(), unknown: 0 }
     }
 
-    /// Asks if it is time to: the old keys stay where that fails, and where they are the same.
+    /// Fetches if it is due. The old keys stay if that fails or if they are the same.
     fn look(
         &mut self,
         now: Instant,
@@ -149,7 +149,7 @@ impl FetchedKeys {
         }
     }
 
-    /// Logged once until it works again.
+    /// Logs a failure once, until a fetch succeeds again.
     fn failed(&mut self, now: Instant, error: &anyhow::Error) {
         let pause = match self.pause {
             None => {

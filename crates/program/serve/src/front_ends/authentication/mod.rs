@@ -1,5 +1,5 @@
-//! `--auth-policy`: the policy is read at the start, and again whenever its files change; the keys that sign tokens are
-//! fetched and kept up to date.
+//! `--auth-policy`: reads the policy at start and whenever its files change. Fetches the keys that sign tokens and keeps them
+//! up to date.
 
 mod fetch;
 mod key_source;
@@ -22,13 +22,13 @@ use galatea_frontend::Authentication;
 use galatea_telemetry::{families, metrics::FigureSource};
 use galatea_types::Environment;
 
-use self::{key_source::Keys, watched_file::WatchedFile};
+use self::{key_source::KeyOrigin, watched_file::WatchedFile};
 use crate::options::ServeOptions;
 
-/// Between two looks at the files.
+/// Time between two looks at the files.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Reads the policy, if there is to be one, and gives it to all front ends.
+/// Reads the policy, if the options have one, and gives it to all front ends.
 pub fn open(options: &mut ServeOptions) -> Result<Option<AppliedPolicy>> {
     let Some(path) = &options.auth_policy else {
         if options.is_hardened {
@@ -44,7 +44,7 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<AppliedPolicy>> {
     Ok(Some(applied))
 }
 
-/// What clients may do where `--hardened` is given and no policy: nothing that changes the server.
+/// Roles of clients with `--hardened` and no policy: nothing that changes the server.
 const HARDENED_ROLES: [Role; 2] = [Role::Infer, Role::Read];
 
 fn give(options: &mut ServeOptions, gate: Arc<Gate>) {
@@ -53,7 +53,7 @@ fn give(options: &mut ServeOptions, gate: Arc<Gate>) {
     options.grpc_options.authentication = authentication;
 }
 
-/// How often somebody was refused.
+/// Returns the figures of refused requests.
 pub fn figures(policy: &AppliedPolicy) -> FigureSource {
     let gate = policy.gate.clone();
     Box::new(move |figures| {
@@ -63,18 +63,18 @@ pub fn figures(policy: &AppliedPolicy) -> FigureSource {
     })
 }
 
-/// A policy from a file, which `galatea check` reads too.
+/// Reads a policy from a file; `galatea check` uses it too.
 pub fn read_policy(path: &Path) -> Result<Policy> {
     let text = read_text(path, MAX_POLICY)?;
     Ok(Policy::parse(&path.display().to_string(), &text)?)
 }
 
-/// Whether the file of keys that the policy in `path` names is good, if it names one.
+/// Checks the file of keys, if the policy in `path` names one.
 pub fn check_key_file(policy: &Policy, path: &Path) -> Result<()> {
-    Keys::of(policy, path).first().map(drop)
+    KeyOrigin::of(policy, path).first().map(drop)
 }
 
-/// A regular file that is not longer than `most`.
+/// Reads a regular file that is not longer than `most`.
 pub fn read_text(path: &Path, most: usize) -> Result<String> {
     let read = galatea_regular_files::read_text(path, most as u64);
     read.with_context(|| format!("failed to read '{}'", path.display()))
@@ -87,83 +87,83 @@ fn tell(policy: &Policy, what: &str) {
 
 /// A thread that keeps the policy up to date until this is dropped.
 pub struct PolicyWatch {
-    orders: Sender<Order>,
+    orders: Sender<ReloadOrder>,
 }
 
 /// Asks the thread of a [`PolicyWatch`] to read the policy and its keys now.
 #[derive(Clone)]
-pub struct PolicyReload(Sender<Order>);
+pub struct PolicyReload(Sender<ReloadOrder>);
 
-/// One thing that the thread is told to do.
+/// An order to the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum ReloadOrder {
     Reload,
     End,
 }
 
 impl PolicyWatch {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start(mut policy: AppliedPolicy) -> io::Result<Self> {
         let (orders, received) = mpsc::channel();
         thread::Builder::new().name("policy".to_owned()).spawn(move || policy.run(&received))?;
         Ok(Self { orders })
     }
 
-    /// For whoever asks at any time, as a handler of a signal does.
+    /// Returns a handle that can ask at any time, such as from a signal handler.
     pub fn reload(&self) -> PolicyReload {
         PolicyReload(self.orders.clone())
     }
 }
 
 impl PolicyReload {
-    /// Has the policy read, whether its file has changed or not. One line tells of the outcome.
+    /// Asks to read the policy, even if its file has not changed. One log line reports the outcome.
     pub fn send(&self) {
-        // After the end of the thread there is nothing to reload.
-        let _ = self.0.send(Order::Reload);
+        // An error means that the thread has ended: there is nothing to reload.
+        let _ = self.0.send(ReloadOrder::Reload);
     }
 }
 
 impl Drop for PolicyWatch {
     fn drop(&mut self) {
-        // The thread is not waited for: it may be in a fetch. It holds nothing that the exit needs.
-        let _ = self.orders.send(Order::End);
+        // Nobody waits for the thread: it may be in a fetch, and holds nothing that the exit needs.
+        let _ = self.orders.send(ReloadOrder::End);
     }
 }
 
-/// A policy that holds, and where it came from.
+/// A policy in force, and its source.
 pub struct AppliedPolicy {
     gate: Arc<Gate>,
     policy: WatchedFile,
-    keys: Keys,
-    /// Names the proxies to an issuer of keys.
+    keys: KeyOrigin,
+    /// The environment, which names the proxies to an issuer of keys.
     environment: Environment,
 }
 
 impl AppliedPolicy {
-    /// What changes while this reads is seen as a change later.
+    /// Reads the policy. A change of the file during this counts as a later change.
     fn read(path: &Path, environment: &Environment) -> Result<Self> {
         let file = WatchedFile::applied(path);
         let policy = read_policy(path)?;
-        let keys = Keys::of(&policy, path);
+        let keys = KeyOrigin::of(&policy, path);
         let first = keys.first()?;
         let gate = Arc::new(Gate::new(policy, first));
         Ok(Self { gate, policy: file, keys, environment: environment.clone() })
     }
 
-    fn run(&mut self, orders: &Receiver<Order>) {
+    fn run(&mut self, orders: &Receiver<ReloadOrder>) {
         loop {
             self.look_at_policy();
             let unknown = self.gate.unknown_signing_keys();
             if let Some(keys) = self.keys.look(Instant::now(), unknown, &self.environment) {
                 let count = keys.len();
                 self.gate.replace_keys(keys);
-                // Said when it is so.
+                // Logged after the keys are in force.
                 log::info!("authentication: {count} keys of the issuer of tokens");
             }
             match orders.recv_timeout(INTERVAL) {
-                Ok(Order::Reload) => self.reload(),
+                Ok(ReloadOrder::Reload) => self.reload(),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(ReloadOrder::End) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
@@ -174,17 +174,17 @@ impl AppliedPolicy {
         }
     }
 
-    /// Reads the policy, whether its file has changed or not. Keys from an address are fetched at the next look.
+    /// Reads the policy, even if its file has not changed. Keys from an address are fetched at the next look.
     fn reload(&mut self) {
         self.policy = WatchedFile::applied(self.policy.path());
         self.keys.expire();
         self.read_again();
     }
 
-    /// A policy that is broken changes nothing.
+    /// Reads the policy again. A broken policy changes nothing.
     fn read_again(&mut self) {
         let read = read_policy(self.policy.path()).and_then(|policy| {
-            let keys = Keys::of(&policy, self.policy.path());
+            let keys = KeyOrigin::of(&policy, self.policy.path());
             if keys.is_same_source(&self.keys) {
                 return Ok((policy, None));
             }
@@ -201,7 +201,7 @@ impl AppliedPolicy {
         }
     }
 
-    fn apply(&mut self, policy: Policy, keys: Option<(Keys, KeySet)>) {
+    fn apply(&mut self, policy: Policy, keys: Option<(KeyOrigin, KeySet)>) {
         match keys {
             None => self.gate.replace_policy(policy),
             Some((keys, first)) => {

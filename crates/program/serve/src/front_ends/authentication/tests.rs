@@ -89,9 +89,9 @@ fn keys_that_cannot_be_read_are_an_error_at_the_start() {
     let jwt = "[jwt]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"\n";
     fs::write(&path, jwt).expect("written");
     let policy = read_policy(&path).expect("good");
-    let error = Keys::of(&policy, &path).first().expect_err("no file").to_string();
+    let error = KeyOrigin::of(&policy, &path).first().expect_err("no file").to_string();
     assert!(error.contains("keys.json"), "{error}");
     fs::write(folder.path().join("keys.json"), "{\"keys\": []}").expect("written");
-    let error = format!("{:#}", Keys::of(&policy, &path).first().expect_err("no keys"));
+    let error = format!("{:#}", KeyOrigin::of(&policy, &path).first().expect_err("no keys"));
     assert!(error.contains("none of its 0 keys"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Whether a file has changed, and is no longer being written.
+//! Detects that a file has changed and is completely written.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What changes with a file. Through links, as mounted configurations are.
+/// The facts that change with a file. Links are followed, because mounted configurations are links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -14,25 +14,25 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// A file that is looked at again and again.
+/// A file that is checked at intervals.
 #[derive(Debug)]
 pub(super) struct WatchedFile {
     path: PathBuf,
-    /// As it was when it was read; `None`: it was not there.
+    /// Stamp of the file when it was read; `None`: it did not exist.
     applied: Option<Stamp>,
-    /// At the last look.
+    /// Stamp at the last look.
     seen: Option<Stamp>,
 }
 
 impl WatchedFile {
-    /// One that was read just now.
+    /// Returns the state of a file that was read just now.
     pub fn applied(path: &Path) -> Self {
         let stamp = stamp(path);
         Self { path: path.to_owned(), applied: stamp, seen: stamp }
     }
 
-    /// Whether it is another one than the one that was read, and was the same at two looks: a file that is being written is
-    /// not read by halves. One that is gone has not changed.
+    /// Returns true if the file differs from the one that was read, and was the same at two looks: a file is not read while it is
+    /// being written. A missing file has not changed.
     pub fn has_changed(&mut self) -> bool {
         let now = stamp(&self.path);
         let is_settled = now == self.seen;
@@ -44,7 +44,7 @@ impl WatchedFile {
         true
     }
 
-    /// Has the file count as changed.
+    /// Makes the file count as changed.
     pub fn forget(&mut self) {
         self.applied = None;
     }

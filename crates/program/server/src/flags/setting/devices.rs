@@ -1,5 +1,5 @@
-//! Options with amounts and places per device: memory pools and limits, which are checked as Triton checks them and have
-//! no effect here, resources and host policies; and a range of ports.
+//! Options with values per device: memory pools and limits, which are checked as in Triton and have no effect here; resources
+//! and host policies; and a range of ports.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use galatea_thread_placement::PolicyError;
 
 use super::{
     super::{
-        error::{FlagError, Stored},
+        error::{FlagError, StoreResult},
         serve_flags::ServeFlags,
     },
     parts::{Setting, part},
 };
 
-/// `<GPU>:<bytes>`
-pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Checks `<GPU>:<bytes>`.
+pub(in super::super) fn gpu_bytes(_: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let (gpu, bytes) = pair(given, "<GPU>:<bytes>")?;
     part::<i32>(given, gpu)?;
     part::<u64>(given, bytes)?;
     Ok(())
 }
 
-/// `<GPU>:<fraction>`
-pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Checks `<GPU>:<fraction>`.
+pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let (gpu, fraction) = pair(given, "<GPU>:<fraction>")?;
     let gpu: i64 = part(given, gpu)?;
     let not_a_number = || given.bad(ValueError::NotANumber(fraction.to_owned()));
@@ -39,8 +39,11 @@ pub(in super::super) fn gpu_limit(_: &mut ServeFlags, given: &Occurrence) -> Sto
     Err(refused_setting("model load GPU limit: Invalid argument", &reason))
 }
 
-/// `<name>:<count>` or `<name>:<count>:<device>`. Device -1 means each of them; of two counts the smaller one holds.
-pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Reads `<name>:<count>` or `<name>:<count>:<device>`. Device -1 means all of them; of two counts the smaller one applies.
+pub(in super::super) fn rate_limit_resource(
+    flags: &mut ServeFlags,
+    given: &Occurrence,
+) -> StoreResult {
     const FORM: &str = "'<resource_name>:<count>:<device>' or '<resource_name>:<count>'";
     let (name, amounts) = pair(given, FORM)?;
     let amounts: Vec<&str> = amounts.split(':').collect();
@@ -49,7 +52,7 @@ pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occu
         [count, device] => (count, device),
         _ => return Err(given.malformed(FORM).into()),
     };
-    // As in Triton, whose counts have no sign: a negative one is more than anybody asks for.
+    // As in Triton, whose counts are unsigned: a negative one is larger than any demand.
     let count = i64::from(part::<i32>(given, count)?).cast_unsigned();
     let device = Some(i64::from(part::<i32>(given, device)?)).filter(|&device| device != -1);
     let is_same = |s: &&mut ResourceSupply| s.name == name && s.device == device;
@@ -63,8 +66,8 @@ pub(in super::super) fn rate_limit_resource(flags: &mut ServeFlags, given: &Occu
     Ok(())
 }
 
-/// `<policy>,<setting>=<value>`
-pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Reads `<policy>,<setting>=<value>`.
+pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     const FORM: &str = "'<policy name>,<setting>=<value>'";
     let setting = Setting::parse(given, FORM)?;
     let name = setting.owner.filter(|name| !name.is_empty());
@@ -79,8 +82,8 @@ pub(in super::super) fn host_policy(flags: &mut ServeFlags, given: &Occurrence) 
     })
 }
 
-/// `<first port>-<last port>`
-pub(in super::super) fn safe_port_range(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Reads `<first port>-<last port>`.
+pub(in super::super) fn safe_port_range(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let range = given.text.split_once('-');
     let (first, last) = range.ok_or_else(|| given.malformed("<first port>-<last port>"))?;
     flags.sagemaker_safe_ports = Some((part(given, first)?, part(given, last)?));
@@ -91,7 +94,7 @@ fn pair<'a>(given: &'a Occurrence, form: &'static str) -> Result<(&'a str, &'a s
     given.text.split_once(':').ok_or_else(|| given.malformed(form))
 }
 
-/// As the library behind Triton's program says it, with the code of its error.
+/// Makes the error in the words of Triton's library, with its error code.
 fn refused_setting(what: &str, reason: &str) -> FlagError {
     FlagError::Rule(format!("setting {what} - {reason}"))
 }

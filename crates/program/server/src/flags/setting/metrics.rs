@@ -2,12 +2,12 @@
 
 use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
 
-use super::super::{error::Stored, serve_flags::ServeFlags};
+use super::super::{error::StoreResult, serve_flags::ServeFlags};
 
 const KNOWN: &str =
     "it is none of counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
 
-pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let malformed = || given.malformed("<setting>=<value>");
     let (key, value) = given.text.split_once('=').ok_or_else(malformed)?;
     if key.is_empty() || key.contains(',') || value.is_empty() {
@@ -34,8 +34,8 @@ pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrenc
     Ok(())
 }
 
-/// `0.5:0.05,0.99:0.001`: quantiles with the error that is allowed. What is none is left out with a warning, as in Triton,
-/// and where none is left those that there were stay.
+/// Reads `0.5:0.05,0.99:0.001`: quantiles with their allowed error. Other parts are skipped with a warning, as in Triton. If
+/// none is valid, the quantiles stay as they were.
 fn summary_quantiles(flags: &mut ServeFlags, given: &Occurrence, value: &str) {
     let mut quantiles = Vec::new();
     for part in value.split(',') {
@@ -53,8 +53,8 @@ fn summary_quantiles(flags: &mut ServeFlags, given: &Occurrence, value: &str) {
     }
 }
 
-/// The quantile. Its error has no effect: every quantile is as exact as most ask for. Of the error Triton reads as much as
-/// is a number, so that `0.0.1` is one.
+/// Reads a quantile. Its error has no effect: quantiles are as exact as most users want. Triton reads only the number at the
+/// start of the error, so `0.0.1` is accepted.
 fn quantile(part: &str) -> Option<f64> {
     let (quantile, error) = part.split_once(':')?;
     let quantile = quantile.trim().parse().ok()?;

@@ -1,7 +1,7 @@
-//! Options whose values have parts: settings of something (`--backend-config`, `--metrics-config`), amounts per device,
-//! and `--memory-budget`.
+//! Options whose values have parts: settings (`--backend-config`, `--metrics-config`), amounts per device, and
+//! `--memory-budget`.
 //!
-//! What is split where is Triton's, so that the same values are refused.
+//! Values are split as in Triton, so that the same ones are refused.
 
 mod devices;
 mod metrics;
@@ -19,12 +19,12 @@ pub(super) use self::{
     parts::{Setting, missing, part},
 };
 use super::{
-    error::{FlagError, Stored},
+    error::{FlagError, StoreResult},
     serve_flags::ServeFlags,
 };
 
-/// Of commands that have no other options of `serve` too.
-pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> Stored {
+/// Stores a backend's setting. Commands without the other options of `serve` use it too.
+pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> StoreResult {
     if given.text.starts_with(',') {
         let form = "<backend name>,<setting>=<value> or <setting>=<value>";
         return Err(no_owner(given, "backend", form));
@@ -35,12 +35,12 @@ pub fn backend_setting(settings: &mut BackendSettings, given: &Occurrence) -> St
     Ok(())
 }
 
-/// `refuse` or `cpu`, of commands that have no other options of `serve` too.
+/// Reads `refuse` or `cpu`. Commands without the other options of `serve` use it too.
 pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
     if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
 }
 
-pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     if !given.text.contains(',') || given.text.starts_with(',') {
         return Err(no_owner(given, "cache", "<cache name>,<setting>=<value>"));
     }
@@ -51,7 +51,7 @@ pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> Stored
     Ok(())
 }
 
-pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let size: u64 = given.integer()?;
     flags.cache.local_size = Some(size);
     flags.notices.push(Notice::Warning(format!(
@@ -62,15 +62,15 @@ pub(super) fn response_cache(flags: &mut ServeFlags, given: &Occurrence) -> Stor
     Ok(())
 }
 
-/// An amount of bytes, or a share of what there is. Of commands that have no other options of `serve` too.
-pub fn memory_size(size: &mut MemorySize, given: &Occurrence) -> Stored {
+/// Reads an amount of bytes, or a share. Commands without the other options of `serve` use it too.
+pub fn memory_size(size: &mut MemorySize, given: &Occurrence) -> StoreResult {
     *size = MemorySize::parse(&given.text)
         .ok_or_else(|| given.malformed("<bytes>, <number>K|M|G|T or <percent>%"))?;
     Ok(())
 }
 
-/// An amount of bytes that is no share of anything.
-pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
+/// Reads an amount of bytes; a share is refused.
+pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> StoreResult {
     match MemorySize::parse(&given.text) {
         Some(MemorySize::Bytes(bytes)) => *place = bytes,
         _ => return Err(given.malformed("<bytes> or <number>K|M|G|T").into()),
@@ -78,8 +78,8 @@ pub(super) fn bytes(place: &mut usize, given: &Occurrence) -> Stored {
     Ok(())
 }
 
-/// An amount of memory that a process can run in.
-pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Stored {
+/// Reads an amount of memory that is enough for a process.
+pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> StoreResult {
     const LEAST: usize = 64 << 20;
     let mut bytes = 0;
     self::bytes(&mut bytes, given)?;
@@ -90,8 +90,8 @@ pub(super) fn process_memory(place: &mut Option<u64>, given: &Occurrence) -> Sto
     Ok(())
 }
 
-/// `<number>[:<burst>]`
-pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Reads `<number>[:<burst>]`.
+pub(super) fn request_rate(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let malformed = || given.malformed("<requests a second>[:<burst>], both above 0");
     let number = |text: &str| {
         let number: f64 = text.parse().ok()?;

@@ -1,8 +1,8 @@
-//! Parts of values that several options share.
+//! Parts of values that several options have.
 
 use galatea_command_line::{BadValue, Kind, Notice, Occurrence};
 
-/// `{owner},{key}={value}` or `{key}={value}`.
+/// A setting of the form `{owner},{key}={value}` or `{key}={value}`.
 pub(in super::super) struct Setting<'a> {
     pub owner: Option<&'a str>,
     pub key: &'a str,
@@ -10,7 +10,7 @@ pub(in super::super) struct Setting<'a> {
 }
 
 impl<'a> Setting<'a> {
-    /// The owner ends at the first comma, wherever it stands; empty, it is one.
+    /// Parses a setting. The owner ends at the first comma, and may be empty.
     pub fn parse(given: &'a Occurrence, form: &'static str) -> Result<Self, BadValue> {
         let (owner, setting) = match given.text.split_once(',') {
             Some((owner, setting)) => (Some(owner), setting),
@@ -22,7 +22,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// A whole number that is part of a value.
+/// Reads a whole number that is part of a value.
 pub(in super::super) fn part<T: TryFrom<i64>>(
     given: &Occurrence,
     text: &str,
@@ -31,7 +31,7 @@ pub(in super::super) fn part<T: TryFrom<i64>>(
     Occurrence { kind, text: text.to_owned(), ..given.clone() }.integer()
 }
 
-/// What is asked for is missing, and the server goes on without.
+/// Makes a notice: the server lacks this function and starts without it.
 pub(in super::super) fn missing(given: &Occurrence, what: &'static str) -> Notice {
     Notice::Missing { option: given.names.plain(), value: given.text.clone(), what }
 }

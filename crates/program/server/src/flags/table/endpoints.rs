@@ -8,7 +8,7 @@ use galatea_grpc::ResponseCompression;
 use super::{
     super::{
         access,
-        error::{FlagError, Stored},
+        error::{FlagError, StoreResult},
         serve_flags::ServeFlags,
         setting,
     },
@@ -155,12 +155,12 @@ pub const VERTEX: &[Row] = options! {
     "vertex-ai-default-model" => Row::of(Kind::Text).fills(|o| &mut o.vertex_ai_default_model),
 };
 
-fn mutual_tls(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn mutual_tls(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     flags.grpc_tls.is_on = true;
     given.put(&mut flags.grpc_tls.is_mutual)
 }
 
-fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let level = given.text.to_ascii_lowercase();
     flags.serve.grpc_options.response_compression = match level.as_str() {
         "low" => ResponseCompression::Low,
@@ -171,7 +171,7 @@ fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     Ok(())
 }
 
-/// 0 means without limit.
+/// Reads milliseconds; 0 means no limit.
 fn milliseconds(given: &Occurrence) -> Result<Option<Duration>, FlagError> {
     let millis: u64 = given.integer()?;
     Ok((millis > 0).then(|| Duration::from_millis(millis)))

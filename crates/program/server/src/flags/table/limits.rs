@@ -1,4 +1,4 @@
-//! Options of what clients may take of the server.
+//! Options that limit the use of the server by clients.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub const LIMITS: &[Row] = options! {
         .stores(set!(|o, v| o.serve.connections.idle_timeout = seconds(v.integer()?))),
 };
 
-/// 0 is no time-out.
+/// Returns a timeout; 0 means none.
 fn seconds(count: u64) -> Duration {
     if count == 0 { Duration::MAX } else { Duration::from_secs(count) }
 }

@@ -1,4 +1,4 @@
-//! The table itself. The order is the one of Triton's help.
+//! The option table, in the order of Triton's help.
 
 mod endpoints;
 mod limits;

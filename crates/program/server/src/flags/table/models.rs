@@ -1,10 +1,10 @@
-//! Options about models and what runs them.
+//! Options about models and their backends.
 
 use galatea_command_line::{Kind, Occurrence, options, set};
 use galatea_engine::ControlMode;
 
 use super::{
-    super::{error::Stored, serve_flags::ServeFlags, setting},
+    super::{error::StoreResult, serve_flags::ServeFlags, setting},
     row::{ANY, Row, at_least},
 };
 
@@ -101,15 +101,15 @@ pub const RATE_LIMITER: &[Row] = options! {
         .stores(setting::rate_limit_resource),
 };
 
-/// A name of a file, without the end: it must not lead to another folder.
-fn config_name(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+/// Stores the name of a file, without its ending. It must not lead to another folder.
+fn config_name(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     if given.text.contains('/') {
         return Err(given.malformed("the name of a file in configs/, without its .pbtxt").into());
     }
     given.put(&mut flags.serve.engine.model_config_name)
 }
 
-fn control_mode(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn control_mode(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     flags.serve.engine.control_mode = match given.text.to_ascii_lowercase().as_str() {
         "explicit" => ControlMode::Explicit,
         "poll" => ControlMode::Poll,

@@ -1,10 +1,10 @@
-//! Options of what the processes of Python models may see and do.
+//! Options for the permissions of the processes of Python models.
 
 use galatea_backend_python::IsolationLevel;
 use galatea_command_line::{Kind, Occurrence, options, set};
 
 use super::{
-    super::{error::Stored, serve_flags::ServeFlags, setting},
+    super::{error::StoreResult, serve_flags::ServeFlags, setting},
     row::Row,
 };
 
@@ -33,8 +33,8 @@ pub const PYTHON: &[Row] = options! {
         .stores(set!(|o, v| o.python.controlling_models.insert(v.text.to_owned()))),
 };
 
-fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
-    // The kind of the option has checked it.
+fn isolation(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
+    // The kind of the option has already checked it.
     flags.python.isolation = IsolationLevel::parse(&given.text).unwrap_or_default();
     Ok(())
 }

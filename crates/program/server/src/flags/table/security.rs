@@ -1,4 +1,4 @@
-//! Options of who may use the server.
+//! Options for access to the server.
 
 use galatea_command_line::{Kind, options};
 

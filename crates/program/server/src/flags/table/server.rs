@@ -6,7 +6,7 @@ use galatea_command_line::{Kind, Occurrence, options, set};
 use galatea_telemetry::{access_log::AccessTarget, logger::LogFormat};
 
 use super::{
-    super::{error::Stored, serve_flags::ServeFlags, setting, trace},
+    super::{error::StoreResult, serve_flags::ServeFlags, setting, trace},
     row::{ANY, PORT_IF_ON, Row, at_least},
 };
 
@@ -138,12 +138,12 @@ pub const DEPRECATED: &[Row] = options! {
         .no_effect(TRACING_RESTS),
 };
 
-/// As long as a duration can be, where it would be longer.
+/// Converts milliseconds; numbers that are too large give the longest duration.
 fn milliseconds(number: f64) -> Duration {
     Duration::try_from_secs_f64(number / 1000.0).unwrap_or(Duration::MAX)
 }
 
-fn verbose_level(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn verbose_level(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     flags.serve.log.verbose_level = match given.text.to_ascii_lowercase().as_str() {
         "true" => 1,
         "false" => 0,
@@ -152,13 +152,13 @@ fn verbose_level(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
     Ok(())
 }
 
-fn log_format(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn log_format(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let named = LogFormat::ALL.into_iter().find(|format| given.is(format.name()));
     flags.serve.log.format = named.unwrap_or_default();
     Ok(())
 }
 
-fn access_log(flags: &mut ServeFlags, given: &Occurrence) -> Stored {
+fn access_log(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     flags.serve.access_log = Some(match given.text.as_str() {
         "" => AccessTarget::Stdout,
         path => AccessTarget::File(path.into()),

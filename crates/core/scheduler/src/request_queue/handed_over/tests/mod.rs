@@ -83,22 +83,22 @@ impl Worker {
 }
 
 impl WaitingBatches for Worker {
-    fn take_first_back(&self, from: usize) -> TakenBack {
+    fn take_first_back(&self, from: usize) -> ReturnedRequests {
         loop {
             let (first, has_ended) = {
                 let state = self.state();
                 (state.unread.front().copied(), state.has_ended)
             };
             match first {
-                None => return TakenBack::Nothing,
-                Some(number) if number < from && !has_ended => return TakenBack::NotYet,
+                None => return ReturnedRequests::Nothing,
+                Some(number) if number < from && !has_ended => return ReturnedRequests::NotYet,
                 Some(_) => {}
             }
             // The worker may read that one now.
             match self.state().unread.pop_front() {
-                Some(number) if number >= from => return TakenBack::Batch(number),
+                Some(number) if number >= from => return ReturnedRequests::Batch(number),
                 Some(_) => {}
-                None => return TakenBack::Nothing,
+                None => return ReturnedRequests::Nothing,
             }
         }
     }
@@ -138,7 +138,7 @@ pub(in crate::request_queue) fn serve_pipelined(
                 sent += 1;
                 worker.send(sent);
                 let waiting = worker.clone();
-                queue.handed_over(index, HandedOver { request, number: sent, waiting });
+                queue.handed_over(index, PrefetchedRequest { request, number: sent, waiting });
             }
             if std::mem::take(&mut breaks) {
                 worker.end();
@@ -218,7 +218,8 @@ fn nothing_waits_in_an_instance_while_another_is_free() {
                 for (number, request) in queue.next_ahead(0, 0, DEPTH).into_iter().enumerate() {
                     worker.send(number + 1);
                     let waiting = worker.clone();
-                    queue.handed_over(0, HandedOver { request, number: number + 1, waiting });
+                    queue
+                        .handed_over(0, PrefetchedRequest { request, number: number + 1, waiting });
                 }
             })
         };
@@ -251,7 +252,7 @@ fn idle_worker() -> Arc<Worker> {
 fn hand_over(queue: &Queue, worker: &Arc<Worker>, requests: Vec<Numbered>, first: usize) {
     for (number, request) in (first..).zip(requests) {
         worker.send(number);
-        queue.handed_over(0, HandedOver { request, number, waiting: worker.clone() });
+        queue.handed_over(0, PrefetchedRequest { request, number, waiting: worker.clone() });
     }
 }
 
@@ -312,7 +313,10 @@ fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
             })
         };
         thread::yield_now();
-        queue.handed_over(0, HandedOver { request: late, number: 2, waiting: worker.clone() });
+        queue.handed_over(
+            0,
+            PrefetchedRequest { request: late, number: 2, waiting: worker.clone() },
+        );
         assert_eq!(other.join().expect("no panic"), [2]);
         assert!(worker.state().unread.is_empty());
         let Next { begun, .. } = queue.next(0, 1, Some(3));

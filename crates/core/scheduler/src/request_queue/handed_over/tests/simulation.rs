@@ -57,11 +57,11 @@ struct Reading {
 }
 
 impl WaitingBatches for Worker {
-    fn take_first_back(&self, from: usize) -> TakenBack {
+    fn take_first_back(&self, from: usize) -> ReturnedRequests {
         let first = self.0.lock().expect("no panic").unread.pop_front();
-        first.map_or(TakenBack::Nothing, |(number, _)| {
+        first.map_or(ReturnedRequests::Nothing, |(number, _)| {
             assert!(number >= from, "a worker reads at once");
-            TakenBack::Batch(number)
+            ReturnedRequests::Batch(number)
         })
     }
 }
@@ -207,7 +207,7 @@ impl Simulation {
             instance.sent += 1;
             let (number, waiting) = (instance.sent, instance.worker.clone());
             self.send(index, number, request.arrival as usize);
-            self.queue.handed_over(index, HandedOver { request, number, waiting });
+            self.queue.handed_over(index, PrefetchedRequest { request, number, waiting });
         }
     }
 
