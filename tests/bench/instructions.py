@@ -1,12 +1,13 @@
 """Instructions of the server per request, counted by callgrind: the same figure on a busy machine as on a quiet one.
 
-    python instructions.py PROGRAM [PROGRAM ...] [--requests 2000] [--keep FOLDER] [--flag=FLAG ...] [--tls] [--cached]
+    python instructions.py PROGRAM [PROGRAM ...] [--requests 1000] [--keep FOLDER] [--flag=FLAG ...] [--tls] [--cached]
 
 Each program is a release build; with CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 the profiles that
 --keep leaves name functions (callgrind_annotate reads them). With --flag each is measured once more, with these options of serve;
 with --tls once more over TLS (callgrind knows no VAES, so that encryption counts for more than it costs); --cached adds
-answers of `simple` from the response cache. One connection, one request at a time, so that nothing
-depends on who wakes when. Needs valgrind. Python models are not measured: their processes do not start under it.
+answers of `simple` from the response cache. One connection, one request at a time, and a pause before each in which the
+server falls asleep, so that each request wakes it once: without the pause a quick client saved it a wake-up now and then.
+Needs valgrind. Python models are not measured: their processes do not start under it.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -31,6 +33,8 @@ import servers  # noqa: E402
 from repositories import EXAMPLES, copy_example, identity_config, tensor, write_model  # noqa: E402
 
 WARM_UP = 300
+# Seconds before each request; callgrind slows the end of the one before some fifty times.
+PAUSE = 0.004
 HEAD = "POST /v2/models/{model}/infer HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nContent-Length: {length}\r\n{more}\r\n"
 
 
@@ -130,6 +134,7 @@ def count(server, folder, name, call, requests):
         call()
     control(server, "--zero")
     for _ in range(requests):
+        time.sleep(PAUSE)
         call()
     control(server, f"--dump={name}")
     control(server, "--instr=off")
@@ -163,7 +168,7 @@ def encrypted(folder, flags):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="+", type=Path)
-    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--keep", type=Path, help="folder for the profiles")
     parser.add_argument("--flag", action="append", default=[], help="an option of serve for a second run of each")
     parser.add_argument("--tls", action="store_true", help="a run over TLS of each, too")

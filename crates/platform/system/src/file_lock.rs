@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, TryLockError},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt as _},
     path::Path,
 };
 
@@ -22,7 +22,9 @@ pub enum LockKind {
 /// When the file cannot be opened or locked.
 pub fn try_lock(path: &Path, kind: LockKind) -> io::Result<Option<File>> {
     loop {
-        let file = File::options().create(true).append(true).open(path)?;
+        // NFS gives a shared lock only to a file that is open for reading. Nobody else may open the file and hold its lock.
+        let mut options = File::options();
+        let file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
         let locked = match kind {
             LockKind::Shared => file.try_lock_shared(),
             LockKind::Alone => file.try_lock(),
@@ -49,6 +51,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     #[test]
@@ -60,7 +64,9 @@ mod tests {
         let shared = [lock(LockKind::Shared), lock(LockKind::Shared)];
         assert!(shared.iter().all(Option::is_some) && lock(LockKind::Alone).is_none());
         drop(shared);
-        let alone = lock(LockKind::Alone).expect("nobody holds it");
+        let mut alone = lock(LockKind::Alone).expect("nobody holds it");
+        assert_eq!(alone.read(&mut [0]).expect("open for reading"), 0);
+        assert_eq!(alone.metadata().expect("looked at").mode() & 0o777, 0o600);
         assert!(lock(LockKind::Shared).is_none());
         fs::remove_file(&path).expect("removed");
         assert!(!is_at(&alone, &path).expect("looked at"));

@@ -12,21 +12,16 @@ pub type Outcome = Result<(), OptionError>;
 type Store = fn(&mut GivenOptions, &Occurrence) -> Outcome;
 
 /// Makes an option with a value; `form` is the help's name for it.
-pub const fn value(
-    long: &'static str,
-    form: &'static str,
-    help: &'static str,
-    store: Store,
-) -> Row {
-    Row::new(long, Kind::Form(form), help).stores(store)
+pub const fn value(form: &'static str, store: Store) -> Row {
+    Row::of(Kind::Form(form)).stores(store)
 }
 
 /// Makes an option without a value.
-pub const fn switch(long: &'static str, help: &'static str, store: Store) -> Row {
-    Row::new(long, Kind::Switch, help).stores(store)
+pub const fn switch(store: Store) -> Row {
+    Row::of(Kind::Switch).stores(store)
 }
 
 /// Makes an option without effect for a KServe server, as in perf_analyzer.
-pub const fn ignored(long: &'static str, form: &'static str, help: &'static str) -> Row {
-    Row::new(long, Kind::Form(form), help).no_effect("")
+pub const fn ignored(form: &'static str) -> Row {
+    Row::of(Kind::Form(form)).no_effect("")
 }
