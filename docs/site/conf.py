@@ -53,6 +53,8 @@ def navigation():
 def add_navigation(app, name, source):
     if name == root_doc:
         source[0] += "".join(navigation())
+    if name == "docs/adr/index":
+        source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n0*\n```\n"
 
 
 # What the generator and its theme leave out for people who use a keyboard or a screen reader.
