@@ -50,9 +50,15 @@ def navigation():
         yield f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n:maxdepth: 1\n\n{listed}\n```\n"
 
 
+# Pages that list the pages of a folder.
+FOLDERS = {"docs/adr/index": "0*", "examples/seeds/README": "*/README"}
+
+
 def add_navigation(app, name, source):
     if name == root_doc:
         source[0] += "".join(navigation())
+    if name in FOLDERS:
+        source[0] += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{FOLDERS[name]}\n```\n"
 
 
 # What the generator and its theme leave out for people who use a keyboard or a screen reader.
