@@ -456,7 +456,7 @@ async fn broken_frames() {
         (
             framed(0, u32::MAX, &message),
             Code::ResourceExhausted,
-            "ReceivedMessage message larger than max (4294967295 vs. 67108864). Use --grpc-max-message-size to increase the \
+            "Received message larger than max (4294967295 vs. 67108864). Use --grpc-max-message-size to increase the \
              limit.",
         ),
     ] {

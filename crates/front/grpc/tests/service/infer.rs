@@ -206,7 +206,7 @@ async fn a_message_over_the_limit_is_refused_both_ways() {
     let error =
         client.model_infer(vector("identity_fp32", "", &[0.0; 500])).await.expect_err("too long");
     assert_eq!(error.code(), Code::ResourceExhausted);
-    let text = "ReceivedMessage message larger than max (2038 vs. 1000). Use --grpc-max-message-size to increase the \
+    let text = "Received message larger than max (2038 vs. 1000). Use --grpc-max-message-size to increase the \
                 limit.";
     assert_eq!(error.message(), text);
     // The answer names the version too, so it is a little longer than the longest request.

@@ -15,7 +15,7 @@ pub const ROWS: &[Row] = options! {
     /// A summary written by --json to lay over this run in the page. May be repeated. Needs --html.
     "compare" => value("file",
         set!(|given, text| given.settings.compare.push(readable_file(text)?))),
-    /// What to call this run in summaries and pages. Default: the server's name and version.
+    /// Name of this run in summaries and pages. Default: the server's name and version.
     "label" => value("name", |given, v| v.put(&mut given.settings.label)),
     /// Print this help.
     "help" => Row::help(""),

@@ -20,7 +20,7 @@ pub const ROWS: &[Row] = options! {
     /// Batch size of every request. Default 1.
     "" => value("n", set!(|given, text| given.settings.batch_size = at_least(text, 1, "be > 0.")?))
         .short('b').meaning("batch size"),
-    /// What requests carry: random values, zeros, a directory with one file per input (named like it), or JSON.
+    /// Content of requests: random values, zeros, a directory with one file per input (named like it), or JSON.
     /// Several JSON files follow each other. Default random.
     "input-data" => value("random|zero|path", |given, text| {
         let path = PathBuf::from(&text.text);
@@ -78,7 +78,7 @@ pub const ROWS: &[Row] = options! {
         given.settings.sequences.length_specified = true;
         Ok(())
     }),
-    /// How far sequences may be longer or shorter than that. Default 20.
+    /// Percentage by which sequences may be longer or shorter than that. Default 20.
     "sequence-length-variation" => value("percent",
         set!(|given, text| given.settings.sequences.length_variation = number(text)?)),
     /// Ids for sequences, end excluded; they are used again when all are used up. Default 1, without an end.
@@ -88,10 +88,10 @@ pub const ROWS: &[Row] = options! {
         given.settings.sequences.id_count = count;
         Ok(())
     }),
-    /// How inputs travel over HTTP. Default binary.
+    /// Form of inputs over HTTP. Default binary.
     "input-tensor-format" => value("binary|json",
         set!(|given, text| given.settings.data.input_format = tensor_format(text)?)),
-    /// How outputs travel over HTTP. Default binary.
+    /// Form of outputs over HTTP. Default binary.
     "output-tensor-format" => value("binary|json",
         set!(|given, text| given.settings.data.output_format = tensor_format(text)?)),
     /// A parameter of every request; type bool, int or string. May be repeated. gRPC only.

@@ -16,7 +16,7 @@ pub const ROWS: &[Row] = options! {
     "async" => switch(|given, v| v.put(&mut given.settings.calls.asynchronous)).short('a'),
     /// Blocking calls for sequence models, too.
     "sync" => switch(|given, v| v.put(&mut given.settings.calls.forced_sync)),
-    /// How many requests are in flight at any time: from start to end (included) in steps, one measurement each. An
+    /// Number of requests in flight at any time: from start to end (included) in steps, one measurement each. An
     /// end of 0 goes on until the latency threshold. Default 1:1:1, one request.
     "concurrency-range" => value("start[:end[:step]]",
         set!(|given, text| given.concurrency = Some(range::concurrency(text)?))),
@@ -71,7 +71,7 @@ pub const ROWS: &[Row] = options! {
     /// Requests of a window in the mode count_windows, at least. Default 50.
     "measurement-request-count" => value("n",
         set!(|given, text| given.window_count = Some(at_least(text, 1, "be > 0.")?))),
-    /// How far throughput and latency of the last three windows may lie apart to count as stable. Default 10.
+    /// Largest difference in throughput and latency of the last three windows that counts as stable. Default 10.
     "stability-percentage" => value("percent", |given, text| {
         let percent = number(text)?;
         if percent < 0.0 {

@@ -28,9 +28,9 @@ pub const ROWS: &[Row] = options! {
     }),
     /// Read the server's GPU metrics during the measurement; they appear with --verbose-csv in the CSV.
     "collect-metrics" => switch(|given, v| v.put(&mut given.collects_metrics)),
-    /// Where those are. Default: port 8002 of the server, path /metrics.
+    /// Address of those metrics. Default: port 8002 of the server, path /metrics.
     "metrics-url" => value("url", |given, v| v.put(&mut given.metrics_url)),
-    /// How often they are read. Default 1000.
+    /// Time between two reads of them. Default 1000.
     "metrics-interval" => value("msec",
         set!(|given, text| given.metrics_interval = Some(at_least(text, 1, "be > 0 msecs.")?))),
     /// Set the server's tracing: level. TIMESTAMPS and TENSORS may be given both.

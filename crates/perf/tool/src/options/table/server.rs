@@ -12,7 +12,7 @@ use super::{
 };
 
 pub const ROWS: &[Row] = options! {
-    /// Where the server is: host:port; for HTTP also with https:// before it and a path behind it. Default
+    /// Address of the server: host:port; for HTTP also with https:// before it and a path behind it. Default
     /// localhost:8000, for gRPC localhost:8001.
     "" => value("url", |given, v| v.put(&mut given.url)).short('u'),
     /// Protocol, in any case. Default http.
@@ -55,10 +55,10 @@ pub const ROWS: &[Row] = options! {
     /// The client's own certificates, PEM.
     "ssl-grpc-certificate-chain-file" => value("file",
         set!(|given, text| given.grpc_tls.certificate_chain = Some(existing_file(text, FILE_PATH)?))),
-    /// Whether the server's certificate must be signed by a trusted authority. Default 1.
+    /// Require that a trusted authority has signed the server's certificate. Default 1.
     "ssl-https-verify-peer" => value("0|1",
         set!(|given, text| given.https.skips_peer = number_to(1, text, "The value must be either 0 or 1.")? == 0)),
-    /// Whether the server's certificate must carry its name: 0 no, 1 and 2 yes. Default 2.
+    /// Require that the server's certificate carries its name: 0 no, 1 and 2 yes. Default 2.
     "ssl-https-verify-host" => value("0|1|2", set!(|given, text| given.https.skips_host =
             number_to(2, text, "The value must be either 0, 1, or 2.")? == 0)),
     /// PEM certificates of the authorities to trust. Default: the system's.
