@@ -2,7 +2,7 @@
 
 use galatea_types::Error;
 
-use super::CustomMetricKind;
+use super::kind::CustomMetricKind;
 
 /// The reason why a family or series could not be made or changed. The texts are Triton's: models match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 use std::{fmt::Write, sync::Arc, sync::atomic::Ordering};
 
 use super::{
-    CustomFamily, Labels,
-    series::{Histogram, Series, Value},
+    family::{CustomFamily, Labels, Series},
+    value::{Histogram, Value},
 };
 use crate::metrics::{Number, push_escaped};
 

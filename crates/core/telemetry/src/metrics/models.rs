@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::text::{Labels, Text};
+use crate::distributions::DistributionsSnapshot;
 use crate::families::{
     BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS,
     EXECUTIONS_ON_CONNECTION_THREADS, FAILURE, FIRST_RESPONSE_HISTOGRAM, Family, IN_FLIGHT,
     INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD, PENDING,
     PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
 };
-use crate::{DistributionsSnapshot, FailureReason, RefusalReason, StatisticsSnapshot};
+use crate::statistics::{FailureReason, RefusalReason, StatisticsSnapshot};
 
 /// A loaded model version, as seen at the moment of a scrape.
 #[derive(Clone, Copy, Debug)]

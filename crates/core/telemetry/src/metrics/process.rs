@@ -9,7 +9,7 @@ use galatea_gpu::GpuMetrics;
 use galatea_system::{CpuTimes, MachineMemory};
 use galatea_types::LockExt;
 
-use super::{CacheMetrics, MemoryMetrics};
+use super::{cache::CacheMetrics, memory::MemoryMetrics};
 
 /// The metrics to measure besides those of models; one field per flag.
 #[derive(Clone, Debug, PartialEq)]

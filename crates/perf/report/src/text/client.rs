@@ -9,7 +9,7 @@ use galatea_perf_types::{
     status::{ClientStats, PerfStatus},
 };
 
-use super::Notation;
+use crate::number::Notation;
 
 pub(super) fn write(
     text: &mut String,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use galatea_perf_types::status::GpuMetrics;
 
-use super::Notation;
+use crate::number::Notation;
 
 const MAX_GPUS: usize = 16;
 
