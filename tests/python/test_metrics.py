@@ -73,8 +73,17 @@ def families(text):
 def reference():
     """What the page of documentation says of each family: name -> (type, labels, when it is shown)."""
     text = (Path(__file__).resolve().parents[2] / "docs/metrics.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| .* \| (.*) \|$", text, re.M)
-    return {name: (kind, set(re.findall(r"`(\w+)`", labels)), shown) for name, kind, labels, shown in rows}
+    found = {}
+    for section in text.split("\n## ")[1:]:
+        above, _, table = section.partition("\n| name | ")
+        columns = ("name | " + table.split(" |\n")[0]).split(" | ")
+        shared = re.search(r"^(?:Labels: (.*?)\.)? ?(?:Shown (.*)\.)?$", (above.split("\n") + [""])[2])
+        for line in re.findall(r"^\| (`\w+` \| .*) \|$", table, re.M):
+            row = dict(zip(columns, line.split(" | "), strict=True))
+            labels = row.get("labels", shared[1] if shared else "") or ""
+            shown = row.get("shown", shared[2] if shared else "") or "always"
+            found[row["name"].strip("`")] = (row["type"], set(re.findall(r"`(\w+)`", labels)), shown)
+    return found
 
 
 def test_the_reference_and_the_page_name_the_same_families(observed):

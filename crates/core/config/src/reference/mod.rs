@@ -22,7 +22,7 @@ Made from the program's own tables by `galatea manual config`; a test compares. 
 tells. `galatea config MODEL` prints the whole configuration of a model, `galatea check` finds mistakes
 ([check.md](check.md)), and how messages, lists and maps are written is [below](#how-it-is-written).
 
-The last column says what this server does with a field:
+The last column says what this server does with a field; where a table lacks it, all fields work:
 
 - **works**: it acts on it as the meaning says.
 - **warning**: the model loads, the field has no effect, and the log says so.
@@ -31,6 +31,9 @@ The last column says what this server does with a field:
 
 What differs from Triton is in [compat.md](compat.md).
 ";
+
+/// The support of a field that needs no explanation.
+const WORKS: &str = "works";
 
 const TAIL: &str = "
 ## Data types
@@ -68,28 +71,53 @@ pub fn reference() -> String {
 
 fn write_section(page: &mut String, section: &Section, place: &Place, all: &[Place]) {
     // Writing to a String cannot fail.
-    let _ = write!(page, "\n## {}\n", heading(place));
+    let _ = write!(page, "\n## {}\n{}", heading(place), others(place));
     if !section.about.is_empty() {
         let _ = write!(page, "\n{}\n", section.about);
     }
     if section.fields.is_empty() {
         return;
     }
-    page.push_str("\n| field | type | left out | what it means | here |\n|---|---|---|---|---|\n");
-    for field in &section.fields {
-        if let Some(schema) = place.message.get_field_by_name(field.name) {
-            let Field { name, default, meaning, .. } = field;
-            let (kind, here) = (type_of(&schema, all), here(field, &place.paths));
-            let _ = writeln!(page, "| `{name}` | {kind} | {default} | {meaning} | {here} |");
-        }
+    let rows: Vec<[String; 5]> = section.fields.iter().filter_map(|f| row(f, place, all)).collect();
+    let has_defaults = rows.iter().any(|row| !row[2].is_empty());
+    let here = rows.first().map(|row| row[4].clone()).unwrap_or_default();
+    let is_same_here = rows.iter().all(|row| row[4] == here);
+    if is_same_here && here != WORKS {
+        let _ = write!(page, "\nAll fields here: {here}.\n");
+    }
+    let columns = |[name, kind, default, meaning, here]: &[String; 5]| {
+        let default = if has_defaults { format!(" {default} |") } else { String::new() };
+        let here = if is_same_here { String::new() } else { format!(" {here} |") };
+        format!("| {name} | {kind} |{default} {meaning} |{here}\n")
+    };
+    let head = ["field", "type", "left out", "what it means", "here"].map(str::to_owned);
+    let _ = write!(page, "\n{}", columns(&head));
+    page.push_str(&columns(&["---"; 5].map(str::to_owned)).replace(' ', ""));
+    page.extend(rows.iter().map(columns));
+}
+
+/// Returns the cells about a field, or `None` if the schema does not have it.
+fn row(field: &Field, place: &Place, all: &[Place]) -> Option<[String; 5]> {
+    let schema = place.message.get_field_by_name(field.name)?;
+    let (kind, here) = (type_of(&schema, all), here(field, &place.paths));
+    let name = format!("`{}`", field.name);
+    Some([name, kind, field.default.to_owned(), field.meaning.to_owned(), here])
+}
+
+/// Returns the first section of a configuration that is such a message; [`others`] names the other ones.
+fn heading(place: &Place) -> String {
+    match place.paths.first() {
+        Some(path) if !path.is_empty() => format!("`{path}`"),
+        _ => "The model".to_owned(),
     }
 }
 
-/// Returns the sections of a configuration that are such a message.
-fn heading(place: &Place) -> String {
-    match place.paths.as_slice() {
-        [path] if path.is_empty() => "The model".to_owned(),
-        paths => paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", "),
+/// Returns a sentence that names the other sections that are such a message, or nothing.
+fn others(place: &Place) -> String {
+    let paths: Vec<String> = place.paths.iter().skip(1).map(|path| format!("`{path}`")).collect();
+    match paths.is_empty() {
+        true => String::new(),
+        false => format!("\nThe same: {}.\n", paths.join(", ")),
     }
 }
 
@@ -137,7 +165,7 @@ fn here(field: &Field, sections: &[String]) -> String {
     };
     let paths: Vec<String> = sections.iter().map(path).collect();
     let own = match field.here {
-        FieldSupport::Works("") => "works".to_owned(),
+        FieldSupport::Works("") => WORKS.to_owned(),
         FieldSupport::Works(note) => format!("works: {note}"),
         FieldSupport::NoEffect(why) => format!("no effect: {why}"),
         FieldSupport::Refused(why) => format!("**refused**: {why}"),

@@ -8,7 +8,8 @@ const HEAD: &str = "\
 # Metrics
 
 Made from the program's own table by `galatea manual metrics`; a test compares. They are served as Prometheus text at
-`/metrics` of the metrics port (`--metrics-port`, 8002 by default), unless `--allow-metrics=false`.
+`/metrics` of the metrics port (`--metrics-port`, 8002 by default), unless `--allow-metrics=false`. Each is always shown,
+unless its section or row says when.
 
 Families with `nv_` are Triton's, with its names, help texts and units; those with `galatea_` are this server's own. What
 differs from Triton is in [compat.md](compat.md).
@@ -31,18 +32,48 @@ pub fn reference() -> String {
     for section in SECTIONS {
         // Writing to a String cannot fail.
         let _ = write!(page, "\n## {}\n\n", section.title);
-        page.push_str("| name | type | labels | what it says | shown |\n|---|---|---|---|---|\n");
-        for family in section.families {
-            row(&mut page, family);
-        }
+        write_section(&mut page, section.families);
     }
     page
 }
 
-fn row(page: &mut String, family: &Family) {
-    let Family { name, kind, help, labels, shown } = family;
-    let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-    let shown = if shown.is_empty() { "always" } else { shown };
-    let _ =
-        writeln!(page, "| `{name}` | {} | {} | {help} | {shown} |", kind.name(), labels.join(", "));
+/// Writes labels and condition of a section as a sentence if all its families have the same, else as columns.
+fn write_section(page: &mut String, families: &[Family]) {
+    let labels = common(families, labels_of);
+    let shown = common(families, |family| family.shown.to_owned());
+    let about_labels = labels.iter().filter(|labels| !labels.is_empty());
+    let about_shown = shown.iter().filter(|shown| !shown.is_empty());
+    let about: Vec<String> = about_labels
+        .map(|labels| format!("Labels: {labels}."))
+        .chain(about_shown.map(|shown| format!("Shown {shown}.")))
+        .collect();
+    if !about.is_empty() {
+        let _ = write!(page, "{}\n\n", about.join(" "));
+    }
+    let (has_labels, has_shown) = (labels.is_none(), shown.is_none());
+    let columns = |cells: [&str; 3]| {
+        let [labels, help, shown] = cells.map(|cell| format!(" {cell} |"));
+        let labels = if has_labels { labels } else { String::new() };
+        let shown = if has_shown { shown } else { String::new() };
+        labels + &help + &shown
+    };
+    let _ = writeln!(page, "| name | type |{}", columns(["labels", "what it says", "shown"]));
+    let _ = writeln!(page, "|---|---|{}", columns(["---"; 3]).replace(' ', ""));
+    for family in families {
+        let shown = if family.shown.is_empty() { "always" } else { family.shown };
+        let more = columns([&labels_of(family), family.help, shown]);
+        let _ = writeln!(page, "| `{}` | {} |{more}", family.name, family.kind.name());
+    }
+}
+
+fn labels_of(family: &Family) -> String {
+    let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+    labels.join(", ")
+}
+
+/// Returns what is the same for all families, if it is.
+fn common(families: &[Family], of: impl Fn(&Family) -> String) -> Option<String> {
+    let mut all = families.iter().map(of);
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
 }

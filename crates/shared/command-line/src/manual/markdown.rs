@@ -33,7 +33,9 @@ pub fn markdown(options: &[OptionOutline]) -> String {
 
 fn values(option: &OptionOutline) -> String {
     match option.values() {
-        [] => option.kind.placeholder().trim().trim_matches(['<', '>', '[', ']', '=']).to_owned(),
+        [] => {
+            option.kind.placeholder().trim().trim_matches(['[', ']', '=']).replace(['<', '>'], "")
+        }
         values => values.join(", "),
     }
 }
