@@ -77,12 +77,12 @@ def reference():
     for section in text.split("\n## ")[1:]:
         above, _, table = section.partition("\n| name | ")
         columns = ("name | " + table.split(" |\n")[0]).split(" | ")
-        shared = re.search(r"^(?:Labels: (.*?)\.)? ?(?:Shown (.*)\.)?$", (above.split("\n") + [""])[2])
+        about = (above.split("\n") + [""])[2]
+        kind, shared, when = re.fullmatch(r"(?:Type: (\w+)\.)? ?(?:Labels: (.*?)\.)? ?(?:Shown (.*)\.)?", about).groups("")
         for line in re.findall(r"^\| (`\w+` \| .*) \|$", table, re.M):
             row = dict(zip(columns, line.split(" | "), strict=True))
-            labels = row.get("labels", shared[1] if shared else "") or ""
-            shown = row.get("shown", shared[2] if shared else "") or "always"
-            found[row["name"].strip("`")] = (row["type"], set(re.findall(r"`(\w+)`", labels)), shown)
+            labels = re.findall(r"`(\w+)`", shared + row.get("labels", "") + row.get("more labels", ""))
+            found[row["name"].strip("`")] = (row.get("type", kind), set(labels), row.get("shown", when or "always"))
     return found
 
 

@@ -301,12 +301,11 @@ def test_a_hardened_server_controls_no_models_for_a_model(tmp_path):
         assert "may not load or unload models (--hardened); --python-model-control=m allows it" in said, said
 
 
-def test_the_page_has_what_each_level_refuses():
+def test_the_page_counts_what_each_level_refuses():
     page = (Path(__file__).parents[2] / "docs/python-isolation.md").read_text()
-    for level, at_standard in [("both levels", True), ("`strict` only", False)]:
-        named = [attempt.name.replace("_", " ") for attempt in isolation_attempts.ALL if attempt.at_standard == at_standard]
-        row = f"| {level} | {', '.join(named)} |"
-        assert row in page.splitlines(), f"write to docs/python-isolation.md:\n{row}"
+    at_standard = sum(attempt.at_standard for attempt in isolation_attempts.ALL)
+    assert f"[{len(isolation_attempts.ALL)} attempts]" in page
+    assert f"{at_standard} fail at both levels,\nand {len(isolation_attempts.ALL) - at_standard} more at `strict`" in page
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])

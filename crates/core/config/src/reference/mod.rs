@@ -17,23 +17,19 @@ use crate::{schema, support};
 const HEAD: &str = "\
 # Configuration of a model
 
-Made from the program's own tables by `galatea manual config`; a test compares. A model's folder may have a file
-`config.pbtxt` in the text format of protobuf, as in Triton; what it leaves out is completed from the model's file where that
-tells. `galatea config MODEL` prints the whole configuration of a model, `galatea check` finds mistakes
-([check.md](check.md)), and how messages, lists and maps are written is [below](#how-it-is-written).
+A model's folder may have a file `config.pbtxt` with these fields, as in Triton ([how to write it](#how-it-is-written)). The
+server completes missing fields from the model's file if it can. `galatea config MODEL` prints the result, and
+[`galatea check`](check.md) finds mistakes.
 
-The last column says what this server does with a field; where a table lacks it, all fields work:
+The last column says what this server does with a field:
 
-- **works**: it acts on it as the meaning says.
+- **works**, or nothing: it acts on it as the meaning says.
 - **warning**: the model loads, the field has no effect, and the log says so.
 - **no effect**: the model loads, and nothing depends on the field.
 - **refused**: a model that sets it does not load.
 
-What differs from Triton is in [compat.md](compat.md).
+[compat.md](compat.md) says what differs from Triton. `galatea manual config` makes this page from the program's tables.
 ";
-
-/// The support of a field that needs no explanation.
-const WORKS: &str = "works";
 
 const TAIL: &str = "
 ## Data types
@@ -82,12 +78,14 @@ fn write_section(page: &mut String, section: &Section, place: &Place, all: &[Pla
     let has_defaults = rows.iter().any(|row| !row[2].is_empty());
     let here = rows.first().map(|row| row[4].clone()).unwrap_or_default();
     let is_same_here = rows.iter().all(|row| row[4] == here);
-    if is_same_here && here != WORKS {
+    let has_sentence = is_same_here && !here.is_empty() && rows.len() > 1;
+    if has_sentence {
         let _ = write!(page, "\nAll fields here: {here}.\n");
     }
+    let has_here = !has_sentence && rows.iter().any(|row| !row[4].is_empty());
     let columns = |[name, kind, default, meaning, here]: &[String; 5]| {
         let default = if has_defaults { format!(" {default} |") } else { String::new() };
-        let here = if is_same_here { String::new() } else { format!(" {here} |") };
+        let here = if has_here { format!(" {here} |") } else { String::new() };
         format!("| {name} | {kind} |{default} {meaning} |{here}\n")
     };
     let head = ["field", "type", "left out", "what it means", "here"].map(str::to_owned);
@@ -165,14 +163,14 @@ fn here(field: &Field, sections: &[String]) -> String {
     };
     let paths: Vec<String> = sections.iter().map(path).collect();
     let own = match field.here {
-        FieldSupport::Works("") => WORKS.to_owned(),
+        FieldSupport::Works("") => String::new(),
         FieldSupport::Works(note) => format!("works: {note}"),
         FieldSupport::NoEffect(why) => format!("no effect: {why}"),
         FieldSupport::Refused(why) => format!("**refused**: {why}"),
         FieldSupport::ByTable => return by_table(&paths),
     };
     let rows = paths.iter().flat_map(|path| support::treatments(path)).map(|row| treated(&row));
-    [own].into_iter().chain(rows).collect::<Vec<_>>().join(". ")
+    [own].into_iter().chain(rows).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(". ")
 }
 
 /// Returns the rows of the field itself, or else of its section.
