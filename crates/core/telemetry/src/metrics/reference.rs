@@ -53,7 +53,8 @@ fn write_section(page: &mut String, families: &[Family]) {
     let is_column = [true, kind.is_none(), has_more_labels, true, shown.is_none()];
     let more = if shared.is_empty() { "labels" } else { "more labels" };
     write_row(page, is_column, ["name", "type", more, "what it says", "shown"]);
-    write_row(page, is_column, ["---"; 5]);
+    let columns = is_column.iter().filter(|is_column| **is_column).count();
+    let _ = writeln!(page, "|{}", "---|".repeat(columns));
     for family in families {
         let more: Vec<&str> =
             family.labels.iter().filter(|label| !shared.contains(label)).copied().collect();

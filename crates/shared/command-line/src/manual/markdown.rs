@@ -23,7 +23,8 @@ fn group(options: &[OptionOutline]) -> String {
     // Writing to a String cannot fail.
     let _ = write!(out, "\n## {}\n\n", title.unwrap_or("General"));
     out += &line(&["flag", "value", "default", "what it does"].map(str::to_owned));
-    out += &line(&["---"; 4].map(str::to_owned));
+    let columns = is_column.iter().filter(|is_column| **is_column).count();
+    let _ = writeln!(out, "|{}", "---|".repeat(columns));
     out.extend(rows.iter().map(line));
     out
 }
