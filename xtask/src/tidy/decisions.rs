@@ -96,7 +96,11 @@ mod tests {
             ("Status: accepted; but not all", "Decision.\nReason.", "links no record"),
             ("Status: accepted", "One line.", "has two lines"),
             ("Status: accepted", "## Heading\nText.", "has two lines"),
-            ("Status: accepted", &format!("{}\nReason.", "long ".repeat(30)), "has two lines"),
+            (
+                "Status: accepted",
+                format!("{}\nReason.", "long ".repeat(30)).as_str(),
+                "has two lines",
+            ),
         ] {
             let found = faults_of(status, summary);
             assert!(found.len() == 1 && found[0].contains(fault), "{status}: {found:?}");
