@@ -263,7 +263,7 @@ def test_a_changed_policy_is_taken_and_a_broken_one_is_not(policies):
     server = policies.install(key_entry("a", "old", ["read"]))
     assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
     replace(policies.path, key_entry("a", "new", ["raed"]))
-    line = server.wait_for_line("the policy is not taken as it is now")
+    line = server.wait_for_line("the changed policy has a mistake")
     assert 'policy.toml:4:10: there is no role \'raed\'; did you mean' in line.replace('\\"', '"'), line
     assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
     server.log_begins = len(server.log)

@@ -20,7 +20,7 @@ from waiting import LIMIT, eventually
 
 ARRAY = np.zeros([1, 4], np.float32)
 BODY = {"inputs": [clients.tensor_json("INPUT0", ARRAY)]}
-REQUESTS = re.compile(r"this client has as much in hand as it may, 2 requests \(--client-max-concurrent-requests\)")
+REQUESTS = re.compile(r"this client has reached its limit of 2 requests in progress \(--client-max-concurrent-requests\)")
 RATE = re.compile(r"this client sends more than the 2 requests a second that it may \(--client-requests-per-second\)")
 COUNTED = 'galatea_requests_refused_total{reason="%s"}'
 
@@ -128,7 +128,7 @@ def test_each_request_of_a_stream_counts(slow, tmp_path):
     gates.permit("held")
     texts = [reply.error_message for reply in replies]
     assert texts[:2] == ["", ""], "the stream goes on"
-    assert len(texts) == 4 and all("this connection has as much in hand as it may, 2 requests" in text for text in texts[2:])
+    assert len(texts) == 4 and all("this connection has reached its limit of 2 requests in progress" in text for text in texts[2:])
     # Another connection of the same client has its own.
     assert ask(server.http, "quick")[0] == 200
     assert metric(server, "connection_requests") == 2
@@ -169,7 +169,7 @@ def test_bytes_in_hand_with_and_without_a_length(narrow):
     # What is iterated over is sent in chunks.
     for sent in (long, iter([json.dumps(long).encode()])):
         status, _, body = clients.ask(server.http, "POST", "/v2/models/quick/infer", sent)
-        assert status == 429 and b"2048 bytes of requests (--client-max-request-bytes)" in body, (status, body)
+        assert status == 429 and b"2048 bytes of requests in progress (--client-max-request-bytes)" in body, (status, body)
     with pytest.raises(grpcclient.InferenceServerException, match="2048 bytes of requests"):
         clients.client(server, "grpc").infer("quick", clients.inputs(grpcclient, {"INPUT0": ARRAY}), request_id="x" * 3000)
     assert ask(server.http, "quick")[0] == 200

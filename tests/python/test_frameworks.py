@@ -1,7 +1,6 @@
 """docs/from-your-framework.md: each part runs as it stands there, by a Python that has the framework of the part."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ SYSTEM = Path("/usr")
 DEBIAN_TORCH = SYSTEM / "lib/python3/dist-packages/torch"
 # A part, and where its Python is.
 PARTS = {
-    "A function in Python": Path(sys.executable).parents[1],
     "scikit-learn": MODELS,
     "XGBoost and LightGBM": MODELS,
     "PyTorch": SYSTEM,

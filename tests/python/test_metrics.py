@@ -73,8 +73,17 @@ def families(text):
 def reference():
     """What the page of documentation says of each family: name -> (type, labels, when it is shown)."""
     text = (Path(__file__).resolve().parents[2] / "docs/metrics.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| .* \| (.*) \|$", text, re.M)
-    return {name: (kind, set(re.findall(r"`(\w+)`", labels)), shown) for name, kind, labels, shown in rows}
+    found = {}
+    for section in text.split("\n## ")[1:]:
+        above, _, table = section.partition("\n| name | ")
+        columns = ("name | " + table.split(" |\n")[0]).split(" | ")
+        about = (above.split("\n") + [""])[2]
+        kind, shared, when = re.fullmatch(r"(?:Type: (\w+)\.)? ?(?:Labels: (.*?)\.)? ?(?:Shown (.*)\.)?", about).groups("")
+        for line in re.findall(r"^\| (`\w+` \| .*) \|$", table, re.M):
+            row = dict(zip(columns, line.split(" | "), strict=True))
+            labels = re.findall(r"`(\w+)`", shared + row.get("labels", "") + row.get("more labels", ""))
+            found[row["name"].strip("`")] = (row.get("type", kind), set(labels), row.get("shown", when or "always"))
+    return found
 
 
 def test_the_reference_and_the_page_name_the_same_families(observed):

@@ -301,12 +301,11 @@ def test_a_hardened_server_controls_no_models_for_a_model(tmp_path):
         assert "may not load or unload models (--hardened); --python-model-control=m allows it" in said, said
 
 
-def test_the_page_has_what_each_level_refuses():
-    page = Path(__file__).parents[2] / "docs/python-isolation.md"
-    level = lambda attempt: "`standard` and `strict`" if attempt.at_standard else "`strict`"  # noqa: E731
-    rows = [f"| {attempt.name.replace('_', ' ')} | {level(attempt)} |" for attempt in isolation_attempts.ALL]
-    missing = [row for row in rows if row not in page.read_text()]
-    assert not missing, "write to docs/python-isolation.md:\n" + "\n".join(missing)
+def test_the_page_counts_what_each_level_refuses():
+    page = (Path(__file__).parents[2] / "docs/python-isolation.md").read_text()
+    at_standard = sum(attempt.at_standard for attempt in isolation_attempts.ALL)
+    assert f"[{len(isolation_attempts.ALL)} attempts]" in page
+    assert f"{at_standard} fail at both levels,\nand {len(isolation_attempts.ALL) - at_standard} more at `strict`" in page
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])

@@ -245,7 +245,7 @@ def test_without_the_model_there_is_an_answer_all_the_same(tmp_path, case):
             up.serving()
             assert paste(up.line)["OUTPUT0"] == [11, 22, 33, 44]
             text = up.text()
-            for word in [*words, "magika is not to be had: ", "In its place: simple", "galatea up my.onnx"]:
+            for word in [*words, "magika could not be fetched: ", "In its place: simple", "galatea up my.onnx"]:
                 assert word in text, text
         named = Up("magika", *free(), *(options or []), home=home, env=env)
         assert named.stop_by_itself() == 1

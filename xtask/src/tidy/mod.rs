@@ -4,6 +4,7 @@ mod absent;
 mod circles;
 mod codes;
 mod comments;
+mod decisions;
 mod documented;
 mod environment;
 mod files;
@@ -12,6 +13,7 @@ mod locks;
 mod manifests;
 mod module_lines;
 mod pages;
+mod phrases;
 mod platforms;
 mod prepared;
 mod private_fields;
@@ -53,7 +55,7 @@ fn check() -> Result<()> {
 fn faults() -> Result<Vec<String>> {
     let metadata = manifests::metadata()?;
     let workspace = Workspace::read(&metadata)?;
-    let rules: [fn(&Workspace) -> Vec<String>; 20] = [
+    let rules: [fn(&Workspace) -> Vec<String>; 22] = [
         files::faults,
         codes::faults,
         private_fields::faults,
@@ -74,6 +76,8 @@ fn faults() -> Result<Vec<String>> {
         comments::faults,
         pages::faults,
         type_names::faults,
+        decisions::faults,
+        phrases::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

@@ -40,7 +40,7 @@ pub fn record(workspace: &Workspace) -> Result<()> {
 }
 
 /// Returns the pages for users. Decision records are history, and not pages.
-fn pages(workspace: &Workspace) -> impl Iterator<Item = &SourceFile> {
+pub fn pages(workspace: &Workspace) -> impl Iterator<Item = &SourceFile> {
     let is_page = |path: &str| {
         let below = path.strip_prefix("docs/").unwrap_or(path);
         path.ends_with(".md") && !below.contains('/')

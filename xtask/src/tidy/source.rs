@@ -12,8 +12,19 @@ use serde_json::Value;
 use crate::process;
 
 /// Folders and files to search for sources and documents, below the root of the checkout.
-const TOPS: [&str; 8] =
-    ["crates", "xtask", "tests", "examples", "fuzz", "docs", "README.md", "ARCHITECTURE.md"];
+const TOPS: [&str; 11] = [
+    "crates",
+    "xtask",
+    "tests",
+    "examples",
+    "fuzz",
+    "docs",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+];
 const EXTENSIONS: [&str; 8] = ["rs", "py", "cpp", "h", "proto", "toml", "yaml", "md"];
 
 /// All sources and documents.

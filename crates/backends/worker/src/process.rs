@@ -174,7 +174,7 @@ impl fmt::Display for ExitReason {
 
 fn name_of(signal: i32) -> Option<&'static str> {
     Some(match signal {
-        libc::SIGKILL => "SIGKILL: killed, perhaps for want of memory",
+        libc::SIGKILL => "SIGKILL: killed, perhaps for lack of memory",
         libc::SIGSEGV => "SIGSEGV: it accessed memory it may not",
         libc::SIGABRT => "SIGABRT: it gave up",
         libc::SIGTERM => "SIGTERM",

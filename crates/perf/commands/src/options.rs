@@ -169,7 +169,7 @@ impl OptionSet for InferOptions {
             OptionRow::new(
                 "classes",
                 Kind::Integer { min: 1, max: 1_000_000 },
-                "Ask for so many classes, the most likely first, instead of the numbers.",
+                "Ask for this many classes, the most likely first, instead of the numbers.",
             )
             .stores(|o, v| v.put(&mut o.classes)),
             OptionRow::new(

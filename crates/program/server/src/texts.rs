@@ -88,9 +88,8 @@ pub fn manual(words: &[String]) -> Result<String, FlagError> {
 const MARKDOWN_HEAD: &str = "\
 # Flags of `galatea serve`
 
-Made from the program's own table by `galatea manual markdown`; a test compares. Flags can be given as `--flag value` or
-`--flag=value`, in any order, and cut short as long as they are unique. What differs from Triton's flags of the same
-names is in [compat.md](compat.md).
+`galatea serve` takes these flags as `--flag value` or `--flag=value`, in any order; a unique beginning of a name is enough.
+[compat.md](compat.md) says what differs from Triton. `galatea manual markdown` makes this page from the program's table.
 ";
 
 fn only(words: &[String]) -> Result<Option<&str>, FlagError> {

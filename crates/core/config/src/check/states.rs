@@ -83,7 +83,7 @@ fn check_initial(initial: &RawInitialState, state: &State) -> Result<InitialStat
         let text = format!(
             "'initial_state' field for state input name '{input}' contains variable dimensions."
         );
-        return refuse("dims", text, "write a size in the place of each -1");
+        return refuse("dims", text, "replace each -1 by a size");
     }
     if let Some((i, s)) = dims.iter().zip(state_dims).find(|&(i, s)| *s != -1 && i != s) {
         let text = format!(

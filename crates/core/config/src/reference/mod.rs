@@ -17,19 +17,18 @@ use crate::{schema, support};
 const HEAD: &str = "\
 # Configuration of a model
 
-Made from the program's own tables by `galatea manual config`; a test compares. A model's folder may have a file
-`config.pbtxt` in the text format of protobuf, as in Triton; what it leaves out is completed from the model's file where that
-tells. `galatea config MODEL` prints the whole configuration of a model, `galatea check` finds mistakes
-([check.md](check.md)), and how messages, lists and maps are written is [below](#how-it-is-written).
+A model's folder may have a file `config.pbtxt` with these fields, as in Triton ([how to write it](#how-it-is-written)). The
+server completes missing fields from the model's file if it can. `galatea config MODEL` prints the result, and
+[`galatea check`](check.md) finds mistakes.
 
 The last column says what this server does with a field:
 
-- **works**: it acts on it as the meaning says.
+- **works**, or nothing: it acts on it as the meaning says.
 - **warning**: the model loads, the field has no effect, and the log says so.
 - **no effect**: the model loads, and nothing depends on the field.
 - **refused**: a model that sets it does not load.
 
-What differs from Triton is in [compat.md](compat.md).
+[compat.md](compat.md) says what differs from Triton. `galatea manual config` makes this page from the program's tables.
 ";
 
 const TAIL: &str = "
@@ -68,28 +67,55 @@ pub fn reference() -> String {
 
 fn write_section(page: &mut String, section: &Section, place: &Place, all: &[Place]) {
     // Writing to a String cannot fail.
-    let _ = write!(page, "\n## {}\n", heading(place));
+    let _ = write!(page, "\n## {}\n{}", heading(place), others(place));
     if !section.about.is_empty() {
         let _ = write!(page, "\n{}\n", section.about);
     }
     if section.fields.is_empty() {
         return;
     }
-    page.push_str("\n| field | type | left out | what it means | here |\n|---|---|---|---|---|\n");
-    for field in &section.fields {
-        if let Some(schema) = place.message.get_field_by_name(field.name) {
-            let Field { name, default, meaning, .. } = field;
-            let (kind, here) = (type_of(&schema, all), here(field, &place.paths));
-            let _ = writeln!(page, "| `{name}` | {kind} | {default} | {meaning} | {here} |");
-        }
+    let rows: Vec<[String; 5]> = section.fields.iter().filter_map(|f| row(f, place, all)).collect();
+    let has_defaults = rows.iter().any(|row| !row[2].is_empty());
+    let here = rows.first().map(|row| row[4].clone()).unwrap_or_default();
+    let is_same_here = rows.iter().all(|row| row[4] == here);
+    let has_sentence = is_same_here && !here.is_empty() && rows.len() > 1;
+    if has_sentence {
+        let _ = write!(page, "\nAll fields here: {here}.\n");
+    }
+    let has_here = !has_sentence && rows.iter().any(|row| !row[4].is_empty());
+    let columns = |[name, kind, default, meaning, here]: &[String; 5]| {
+        let default = if has_defaults { format!(" {default} |") } else { String::new() };
+        let here = if has_here { format!(" {here} |") } else { String::new() };
+        format!("| {name} | {kind} |{default} {meaning} |{here}\n")
+    };
+    let head = ["field", "type", "left out", "what it means", "here"].map(str::to_owned);
+    let _ = write!(page, "\n{}", columns(&head));
+    page.push_str(&columns(&["---"; 5].map(str::to_owned)).replace(' ', ""));
+    page.extend(rows.iter().map(columns));
+}
+
+/// Returns the cells about a field, or `None` if the schema does not have it.
+fn row(field: &Field, place: &Place, all: &[Place]) -> Option<[String; 5]> {
+    let schema = place.message.get_field_by_name(field.name)?;
+    let (kind, here) = (type_of(&schema, all), here(field, &place.paths));
+    let name = format!("`{}`", field.name);
+    Some([name, kind, field.default.to_owned(), field.meaning.to_owned(), here])
+}
+
+/// Returns the first section of a configuration that is such a message; [`others`] names the other ones.
+fn heading(place: &Place) -> String {
+    match place.paths.first() {
+        Some(path) if !path.is_empty() => format!("`{path}`"),
+        _ => "The model".to_owned(),
     }
 }
 
-/// Returns the sections of a configuration that are such a message.
-fn heading(place: &Place) -> String {
-    match place.paths.as_slice() {
-        [path] if path.is_empty() => "The model".to_owned(),
-        paths => paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", "),
+/// Returns a sentence that names the other sections that are such a message, or nothing.
+fn others(place: &Place) -> String {
+    let paths: Vec<String> = place.paths.iter().skip(1).map(|path| format!("`{path}`")).collect();
+    match paths.is_empty() {
+        true => String::new(),
+        false => format!("\nThe same: {}.\n", paths.join(", ")),
     }
 }
 
@@ -137,14 +163,14 @@ fn here(field: &Field, sections: &[String]) -> String {
     };
     let paths: Vec<String> = sections.iter().map(path).collect();
     let own = match field.here {
-        FieldSupport::Works("") => "works".to_owned(),
+        FieldSupport::Works("") => String::new(),
         FieldSupport::Works(note) => format!("works: {note}"),
         FieldSupport::NoEffect(why) => format!("no effect: {why}"),
         FieldSupport::Refused(why) => format!("**refused**: {why}"),
         FieldSupport::ByTable => return by_table(&paths),
     };
     let rows = paths.iter().flat_map(|path| support::treatments(path)).map(|row| treated(&row));
-    [own].into_iter().chain(rows).collect::<Vec<_>>().join(". ")
+    [own].into_iter().chain(rows).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(". ")
 }
 
 /// Returns the rows of the field itself, or else of its section.

@@ -106,15 +106,19 @@ fn rows_of_the_page() {
         line.expect("the field").rsplit(" | ").next().expect("a cell").to_owned()
     };
     assert_eq!(
-        row(
-            "max_queue_size",
-            "`dynamic_batching.default_queue_policy`, `dynamic_batching.priority_queue_policy`"
-        ),
-        "works |"
+        row("max_queue_size", "`dynamic_batching.default_queue_policy`"),
+        "Requests that may wait; the next one is answered 503 |"
     );
-    assert_eq!(row("enable", "`response_cache`"), "works |");
-    assert!(row("response_cache", "The model").starts_with("works"));
-    assert!(row("iterative_sequence", "`sequence_batching`").starts_with("works"));
-    assert!(row("level", "`optimization.graph`").starts_with("works. **warning** other than 0"));
+    let same = "## `dynamic_batching.default_queue_policy`\n\nThe same: `dynamic_batching.priority_queue_policy`.\n";
+    assert!(page.contains(same));
+    assert!(page.contains(
+        "## `optimization.cuda.graph_spec`\n\nAll fields here: as `optimization.cuda`.\n"
+    ));
+    assert_eq!(row("response_cache", "The model"), " |");
+    assert!(
+        row("version_policy", "The model").is_empty()
+            || row("name", "The model").starts_with("works")
+    );
+    assert!(row("level", "`optimization.graph`").starts_with("**warning** other than 0"));
     assert!(row("profile", "`instance_group`").starts_with("**refused**: profiles"));
 }

@@ -87,7 +87,7 @@ fn mismatch(field: &FieldDescriptor, kind: &Kind, token: &Token<'_>) -> TextErro
         (_, TokenKind::Quoted) => error.with_hint("remove the quotes"),
         (_, _) if token.is("[") => error.with_hint(format!("`{name}` takes one value, not a list")),
         (Kind::Bool, _) => error.with_hint("write `true` or `false`"),
-        _ if token.is("(") => error.with_hint("a list stands in brackets: `[ 1, 2 ]`"),
+        _ if token.is("(") => error.with_hint("write a list in brackets: `[ 1, 2 ]`"),
         (_, TokenKind::Word | TokenKind::Symbol) if matches!(name, "dims" | "shape") => {
             error.with_hint("write -1 for a dimension of any size")
         }

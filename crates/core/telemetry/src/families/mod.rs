@@ -123,7 +123,7 @@ families! {
         pub(crate) REFUSED = counter("galatea_inference_requests_refused_total",
             "Requests to a model that were not executed, by reason").labels(&["model", "reason", "version"]);
         pub(crate) IN_FLIGHT = gauge("galatea_inference_requests_in_flight",
-            "Requests to a model that wait or are executed at this moment").per_model();
+            "Requests to a model that wait or are executed now").per_model();
         pub(crate) INSTANCES = gauge("galatea_model_instances", "Instances of a model").per_model();
         pub(crate) INSTANCES_WORKING = gauge("galatea_model_instances_working",
             "Instances of a model that work; the others are being started again").per_model();
@@ -173,7 +173,7 @@ families! {
         pub CONNECTIONS_CLOSED = counter("galatea_connections_closed_total",
             "Connections that the server closed, by reason").labels(&["reason"]);
         pub REQUESTS_REFUSED = counter("galatea_requests_refused_total",
-            "Requests that were refused before they reached a model, by reason; those refused for want of memory are \
+            "Requests that were refused before they reached a model, by reason; those refused for lack of memory are \
              counted with the memory budget").labels(&["reason"]);
         pub LONG_REQUESTS_WAITING = gauge("galatea_long_requests_waiting",
             "Long bodies and responses that wait for one of the threads that decode and render them");

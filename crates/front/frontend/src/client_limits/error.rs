@@ -54,7 +54,7 @@ impl ClientLimitError {
         };
         let limit = if is_of_client { limits.0 } else { limits.1 };
         let text = format!(
-            "this {whose} has as much in hand as it may, {most} {what} (--{whose}-{option}); try again when one of its requests \
+            "this {whose} has reached its limit of {most} {what} in progress (--{whose}-{option}); try again when one of its requests \
              is answered"
         );
         Self { limit, text, wait: SOON }

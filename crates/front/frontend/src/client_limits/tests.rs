@@ -34,7 +34,10 @@ fn one_client_does_not_take_what_another_may_have() {
     let (one, again) = (account(&limits, "10.0.0.1:1"), account(&limits, "10.0.0.1:2"));
     let held = [one.begin(1).expect("may"), again.begin(1).expect("may")];
     let error = one.begin(1).expect_err("enough");
-    assert!(error.to_string().contains("2 requests (--client-max-concurrent-requests)"), "{error}");
+    assert!(
+        error.to_string().contains("2 requests in progress (--client-max-concurrent-requests)"),
+        "{error}"
+    );
     assert_eq!(error.wait_seconds(), 1);
     assert!(account(&limits, "10.0.0.2:1").begin(1).is_ok());
     drop(held);
@@ -54,12 +57,16 @@ fn bytes_are_counted_by_client_and_by_connection() {
     let mut held = one.begin(50).expect("may");
     let error = one.begin(20).expect_err("too many on the connection");
     assert!(
-        error.to_string().contains("60 bytes of requests (--connection-max-request-bytes)"),
+        error
+            .to_string()
+            .contains("60 bytes of requests in progress (--connection-max-request-bytes)"),
         "{error}"
     );
     let error = other.begin(51).expect_err("too many of the client");
     assert!(
-        error.to_string().contains("100 bytes of requests (--client-max-request-bytes)"),
+        error
+            .to_string()
+            .contains("100 bytes of requests in progress (--client-max-request-bytes)"),
         "{error}"
     );
     assert!(one.grow(&mut held, 10).is_ok());

@@ -407,7 +407,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
         let (code, reason) = match thread::panicking() {
-            true => (Code::Internal, "what was to answer has panicked"),
+            true => (Code::Internal, "internal error: the handler of this request panicked"),
             false => (Code::Cancelled, "the client is gone before the answer"),
         };
         let status = match (open.protocol, code) {

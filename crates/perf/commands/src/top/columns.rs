@@ -86,7 +86,7 @@ impl Column {
             Failed => ("FAIL/S", 6, "failed requests per second"),
             Inferences => ("INF/S", 6, "inferences per second: requests times their batch size"),
             Batch => ("BATCH", 5, "average size of the batches executed"),
-            Pending => ("PEND", 5, "requests that wait at this moment"),
+            Pending => ("PEND", 5, "requests that wait now"),
             Queue => ("QUEUE", 6, "average time in the queue"),
             Compute => ("COMPUTE", 7, "average time of inputs, execution, outputs"),
             Latency => ("AVG", 6, "average time of a request in the server"),

@@ -135,7 +135,7 @@ pub fn verdict(rows: &[Row]) -> String {
     match candidate.is_configured() {
         true => format!("{head}, as the model is configured.\n"),
         false => format!(
-            "{head}.\nIn config.pbtxt, in the place of `backend` and `platform`:\n\n{}",
+            "{head}.\nIn config.pbtxt, instead of `backend` and `platform`:\n\n{}",
             candidate.lines
         ),
     }
@@ -191,7 +191,7 @@ mod tests {
         ];
         let text = verdict(&rows);
         let expected = "Fastest: OpenVINO f32: 1.50 times the throughput of ONNX Runtime, 1.00 times as fast alone.\n\
-                        In config.pbtxt, in the place of `backend` and `platform`:\n\nbackend: \"openvino\"\n";
+                        In config.pbtxt, instead of `backend` and `platform`:\n\nbackend: \"openvino\"\n";
         assert_eq!(text, expected);
         let table = table(&rows);
         for part in [

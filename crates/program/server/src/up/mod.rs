@@ -91,7 +91,7 @@ fn start_example(
         Err(error) => {
             let name = BUILT_IN.name;
             eprintln!(
-                "\n{} is not to be had: {error}\nOnce that is put right, `galatea up` tries again.\n\nIn its place: {name}. {}",
+                "\n{} could not be fetched: {error}\n`galatea up` tries again when you have corrected that.\n\nIn its place: {name}. {}",
                 example.name, BUILT_IN.question
             );
             let place = obtain(BUILT_IN, &runtimes, environment);

@@ -4,36 +4,43 @@ use std::fmt::Write;
 
 use crate::outline::OptionOutline;
 
-/// Returns a heading and a table for each group.
+/// Returns a heading and a table for each group; a column without a value is left out.
 pub fn markdown(options: &[OptionOutline]) -> String {
+    let groups = options.chunk_by(|one, next| one.group == next.group);
+    groups.map(group).collect()
+}
+
+fn group(options: &[OptionOutline]) -> String {
+    let rows: Vec<[String; 4]> = options.iter().map(row).collect();
+    let is_column: [bool; 4] = std::array::from_fn(|i| rows.iter().any(|row| !row[i].is_empty()));
+    let line = |cells: &[String; 4]| {
+        let cells = cells.iter().zip(is_column).filter(|(_, is_column)| *is_column);
+        let cells: Vec<&str> = cells.map(|(cell, _)| cell.as_str()).collect();
+        format!("| {} |\n", cells.join(" | "))
+    };
+    let title = options.first().map(|option| option.group).filter(|group| !group.is_empty());
     let mut out = String::new();
-    let mut group = None;
-    for option in options {
-        if group != Some(option.group) {
-            group = Some(option.group);
-            let title = if option.group.is_empty() { "General" } else { option.group };
-            let _ = write!(
-                out,
-                "\n## {title}\n\n| flag | value | default | what it does |\n|---|---|---|---|\n"
-            );
-        }
-        let names: Vec<String> =
-            option.names.spellings().iter().map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} | {} |",
-            names.join(", "),
-            code(&values(option)),
-            code(option.default),
-            cell(without_default(option))
-        );
-    }
+    // Writing to a String cannot fail.
+    let _ = write!(out, "\n## {}\n\n", title.unwrap_or("General"));
+    out += &line(&["flag", "value", "default", "what it does"].map(str::to_owned));
+    let columns = is_column.iter().filter(|is_column| **is_column).count();
+    let _ = writeln!(out, "|{}", "---|".repeat(columns));
+    out.extend(rows.iter().map(line));
     out
+}
+
+fn row(option: &OptionOutline) -> [String; 4] {
+    let spellings = option.names.spellings();
+    let names: Vec<String> = spellings.iter().map(|name| format!("`{name}`")).collect();
+    let text = cell(without_default(option));
+    [names.join(", "), code(&values(option)), code(option.default), text]
 }
 
 fn values(option: &OptionOutline) -> String {
     match option.values() {
-        [] => option.kind.placeholder().trim().trim_matches(['<', '>', '[', ']', '=']).to_owned(),
+        [] => {
+            option.kind.placeholder().trim().trim_matches(['[', ']', '=']).replace(['<', '>'], "")
+        }
         values => values.join(", "),
     }
 }

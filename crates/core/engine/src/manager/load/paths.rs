@@ -24,7 +24,7 @@ pub(super) fn check_files(raw: RawModelConfig, model: &str) -> Result<RawModelCo
     if let Some((field, path)) = outside {
         let found = Diagnostic::error(format!(
             "{field} '{path}' of model '{model}' must be a relative path that stays inside of the model's folder. To use \
-             a file from elsewhere, put a link to it into the folder"
+             a file outside of it, put a link to it into the folder"
         ));
         let found = found.about(field_of(field));
         return Err(found.into_unplaced_error(Code::InvalidArg));

@@ -195,7 +195,7 @@ impl AppliedPolicy {
             Ok((policy, keys)) => self.apply(policy, keys),
             Err(error) => {
                 log::error!(
-                    "authentication: the policy is not taken as it is now, the one before goes on: {error:#}"
+                    "authentication: the changed policy has a mistake, the one before stays in force: {error:#}"
                 );
             }
         }

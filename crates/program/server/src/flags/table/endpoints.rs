@@ -101,7 +101,7 @@ pub const GRPC: &[Row] = options! {
     "grpc-keepalive-timeout" => Row::of(at_least(1))
         .default("20000")
         .stores(set!(|o, v| o.serve.grpc_options.keepalive_timeout = Duration::from_millis(v.integer()?))),
-    /// Bear as many pings on a connection without calls as on others; else one in two hours.
+    /// Accept as many pings on a connection without calls as on others; else one in two hours.
     "grpc-keepalive-permit-without-calls" => Row::of(Kind::Bool)
         .default("false").fills(|o| &mut o.serve.grpc_options.pings.are_usual_without_calls),
     /// Most pings sent without data between.

@@ -12,15 +12,15 @@ use super::{
 pub const LIMITS: &[Row] = options! {
     /// Memory that requests and responses may take in all, in bytes, with a unit (512M, 4G), or as a share of what
     /// the machine and its control groups allow beyond what the server and its models hold. What comes beyond that is
-    /// refused as 503 or RESOURCE_EXHAUSTED; what is in hand goes on.
+    /// refused as 503 or RESOURCE_EXHAUSTED; requests in progress continue.
     "memory-budget" => Row::of(Kind::Form("<bytes>|<percent>%"))
         .default("50%").stores(|o, v| setting::memory_size(&mut o.serve.memory_budget, v)),
-    /// Most requests that one client may have in hand, over all its connections: who it has proved to be with
+    /// Most requests that one client may have in progress, over all its connections: who it has proved to be with
     /// --auth-policy, else the address it comes from. What comes beyond that is refused as 429 or RESOURCE_EXHAUSTED.
     /// Without it there is no limit.
     "client-max-concurrent-requests" => Row::of(at_least(1))
         .fills(|o| &mut o.serve.client_limits.client.requests),
-    /// Most bytes that the requests of one client may have together while they are in hand, in bytes or with a unit
+    /// Most bytes that the requests of one client may have together while in progress, in bytes or with a unit
     /// (64M, 1G). Without it there is no limit.
     "client-max-request-bytes" => Row::of(Kind::Form("<bytes>"))
         .stores(|o, v| setting::bytes(&mut o.serve.client_limits.client.bytes, v)),
@@ -28,10 +28,10 @@ pub const LIMITS: &[Row] = options! {
     /// as in a second. Without it there is no limit.
     "client-requests-per-second" => Row::of(Kind::Form("<number>[:<burst>]"))
         .stores(setting::request_rate),
-    /// Most requests in hand on one connection; those of a gRPC stream count each. Without it there is no limit.
+    /// Most requests in progress on one connection; those of a gRPC stream count each. Without it there is no limit.
     "connection-max-concurrent-requests" => Row::of(at_least(1))
         .fills(|o| &mut o.serve.client_limits.connection.requests),
-    /// Most bytes that the requests on one connection may have together while they are in hand. Without it there is
+    /// Most bytes that the requests on one connection may have together while in progress. Without it there is
     /// no limit.
     "connection-max-request-bytes" => Row::of(Kind::Form("<bytes>"))
         .stores(|o, v| setting::bytes(&mut o.serve.client_limits.connection.bytes, v)),

@@ -11,7 +11,7 @@ pub const SECURITY: &[Row] = options! {
     "auth-policy" => Row::of(Kind::Text).fills(|o| &mut o.serve.auth_policy),
     /// Start with the defaults of a server that strangers may reach, where no other option says otherwise: it listens
     /// to this machine alone, serves no console, isolates Python models (standard) and limits what one client may
-    /// have in hand. Without --auth-policy nobody may load models, register memory or change settings; Python models
+    /// have in progress. Without --auth-policy nobody may load models, register memory or change settings; Python models
     /// may not load models either.
     "hardened" => Row::of(Kind::Switch).fills(|o| &mut o.serve.is_hardened),
 };
