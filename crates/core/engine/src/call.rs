@@ -115,12 +115,16 @@ impl InferCall {
         let Self { found: FoundModel { model, version, regions }, context } = self;
         let (config, regions) = (model.config(), &*regions);
         let (request, plan) = decode(&DecodeFor { config, version, regions })?;
-        Ok(DecodedCall { model, context, request, plan })
+        Ok(DecodedCall(Box::new(DecodedParts { model, context, request, plan })))
     }
 }
 
 /// A call whose request is decoded.
-pub struct DecodedCall<P> {
+///
+/// Boxed: it is 600 bytes long, and front ends pass it on through futures and results, which copy it each time.
+pub struct DecodedCall<P>(Box<DecodedParts<P>>);
+
+struct DecodedParts<P> {
     model: Arc<ServedModel>,
     context: RequestContext,
     request: InferRequest,
@@ -130,17 +134,17 @@ pub struct DecodedCall<P> {
 impl<P> DecodedCall<P> {
     /// Returns the request.
     pub fn request(&self) -> &InferRequest {
-        &self.request
+        &self.0.request
     }
 
     /// Returns the model that answers.
     pub fn model(&self) -> &Arc<ServedModel> {
-        &self.model
+        &self.0.model
     }
 
     /// Returns the memory that the request holds, for front ends that know its size only after decoding.
     pub fn memory(&mut self) -> &mut MemoryReservation {
-        &mut self.context.memory
+        &mut self.0.context.memory
     }
 
     /// Adds the headers that the operator allows to the parameters of the request.
@@ -148,7 +152,7 @@ impl<P> DecodedCall<P> {
     /// # Errors
     /// Those of [`Sender::forward_headers`].
     pub fn forward_headers(&mut self, sender: &impl Sender) -> Result<()> {
-        sender.forward_headers(&mut self.request)
+        sender.forward_headers(&mut self.0.request)
     }
 
     /// Passes the request to its model, whose responses go to the responder that `respond` creates.
@@ -160,7 +164,7 @@ impl<P> DecodedCall<P> {
         record: &mut impl CallRecord,
         respond: impl FnOnce(&Cancellation) -> Responder,
     ) -> Result<RunningCall<P>> {
-        let Self { model, mut context, request, plan } = self;
+        let DecodedParts { model, mut context, request, plan } = *self.0;
         let model = choose_version(model, &request, &context);
         record.record_submitted(&request, &mut context);
         let cancellation = context.cancellation.clone();

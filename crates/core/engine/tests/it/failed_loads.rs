@@ -252,6 +252,7 @@ fn two_hundred_failed_loads_leave_nothing_behind() {
     (0..200).for_each(|_| fail_all());
     eventually("nothing more is open", || open_things(&place) == things);
     let grown = resident().saturating_sub(memory);
-    assert!(grown * 20 <= memory, "{grown} MiB more than {memory} after 200 rounds of failures");
+    // A file of 1 MiB that stays behind in each round makes 200; tests beside this one take some memory, too.
+    assert!(grown <= 100, "{grown} MiB more than {memory} after 200 rounds of failures");
     assert_eq!(f.backend.live_models.load(std::sync::atomic::Ordering::SeqCst), 1);
 }
