@@ -31,7 +31,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn only_the_engines_check_and_tests_may() {
+    fn prepared_parts_are_used_only_by_the_engine_check_and_tests() {
         let text = "fn f() { PreparedRequest::assume_checked(request, 1) }";
         let found = faults(&made_up(&[
             ("crates/core/engine/src/prepare/mod.rs", text),

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_never_smaller_than_one_item() {
+    fn the_mean_batch_size_is_at_least_one() {
         let failing =
             ServerTimes { inference_count: 69, execution_count: 100, ..ServerTimes::default() };
         assert_eq!(failing.batch_size(), None, "the inferences leave out what failed");

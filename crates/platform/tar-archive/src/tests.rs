@@ -68,7 +68,7 @@ impl TestArchive {
 }
 
 #[test]
-fn files_folders_and_links_inside() {
+fn files_folders_and_inner_links_are_unpacked() {
     let (folder, result) = TestArchive::new()
         .symlink("lib64", "lib")
         .add("lib/", EntryType::Directory, "")
@@ -88,7 +88,7 @@ fn files_folders_and_links_inside() {
 }
 
 #[test]
-fn nothing_leaves_the_folder() {
+fn entries_cannot_leave_the_folder() {
     TestArchive::new().file("../evil", "x").refused("'../evil' would be written outside");
     TestArchive::new().file("a/../../evil", "x").refused("would be written outside");
     TestArchive::new().file("/tmp/evil", "x").refused("would be written outside");
@@ -110,7 +110,7 @@ fn links_through_links_cannot_leave_the_folder() {
 }
 
 #[test]
-fn the_interpreter_of_a_venv_is_left_out() {
+fn the_interpreter_of_a_venv_is_skipped() {
     let (folder, result) = TestArchive::new()
         .symlink("bin/python", "/usr/bin/python3")
         .symlink("bin/python3", "python")
@@ -167,7 +167,7 @@ fn too_many_files_are_refused() {
 }
 
 #[test]
-fn folders_that_no_entry_names_count() {
+fn implicit_folders_count_against_the_limit() {
     // Each brings 25.
     let deep = |n: usize| {
         (0..n).fold(TestArchive::new(), |archive, i| {
@@ -181,7 +181,7 @@ fn folders_that_no_entry_names_count() {
 
 /// A sparse file: a terabyte of holes takes no room, and counts all the same.
 #[test]
-fn holes_count() {
+fn sparse_holes_count_against_the_limit() {
     let mut archive = TestArchive::new();
     let mut header = Header::new_gnu();
     header.set_path("sparse").expect("a name");

@@ -79,7 +79,7 @@ impl ModelInstance for KeepingInstance {
 
 /// A client that keeps a stream open holds up a change of the instances, but not for ever; its instance goes with it.
 #[test]
-fn an_open_stream_does_not_hold_up_a_change_for_ever() {
+fn an_open_stream_does_not_block_an_instance_change_for_ever() {
     let run = || {
         let (model, answered) = (Keeping::default(), Arc::<StdMutex<usize>>::default());
         let kept = model.0.clone();
@@ -171,7 +171,7 @@ fn run_sequences(execution: ExecutionRules, of_group: &str) {
 }
 
 #[test]
-fn a_request_that_fits_no_sequence_is_refused() {
+fn a_request_without_a_valid_sequence_is_refused() {
     galatea_test_support::interleavings::check_random(
         || {
             let config =

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_for_who_asks_for_the_same_library() {
+    fn a_library_is_shared_by_all_that_request_it() {
         let (done, opening) = mpsc::channel();
         let early = EarlyBackend(Arc::new(Mutex::new(Some(opening))));
         let native =

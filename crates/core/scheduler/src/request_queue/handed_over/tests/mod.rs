@@ -181,14 +181,14 @@ fn check_pipelined(instances: usize, breaks: bool) {
 }
 
 #[test]
-fn every_request_that_is_handed_over_is_executed_once() {
+fn every_prefetched_request_is_executed_once() {
     check_pipelined(1, false);
     check_pipelined(2, false);
     check_pipelined(3, false);
 }
 
 #[test]
-fn what_waits_in_an_instance_that_breaks_is_executed_once() {
+fn requests_prefetched_by_a_failed_instance_are_executed_once() {
     check_pipelined(1, true);
     check_pipelined(2, true);
 }
@@ -196,7 +196,7 @@ fn what_waits_in_an_instance_that_breaks_is_executed_once() {
 /// An instance that executes for ever keeps nothing that waits in it: whoever is free takes it, in its order, as soon as the
 /// worker has read what it executes.
 #[test]
-fn nothing_waits_in_an_instance_while_another_is_free() {
+fn no_request_stays_prefetched_while_another_instance_is_free() {
     let run = || {
         let queue = direct(2, 0);
         queue.instance_started(0);
@@ -290,7 +290,7 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
 
 /// What was taken back before its thread could say that it waits.
 #[test]
-fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
+fn a_prefetched_request_may_be_taken_back_before_its_receipt_is_known() {
     let run = || {
         let (queue, worker) = (direct(2, 0), idle_worker());
         [0, 1].into_iter().for_each(|index| queue.instance_started(index));
@@ -328,7 +328,7 @@ fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
 
 /// It executes nothing more: what it has not begun with is queued again, in its order, the rest is still its own.
 #[test]
-fn what_waits_in_an_instance_that_does_not_go_on_is_queued_again() {
+fn requests_prefetched_by_a_stalled_instance_are_queued_again() {
     let run = || {
         let (queue, worker) = (direct(1, 0), idle_worker());
         queue.instance_started(0);
