@@ -58,7 +58,7 @@ def play(script):
 
 
 @tiers.peers
-def test_document(trained):
+def test_the_document_is_reproduced(trained):
     code, said = play(EXAMPLE / "run.py")
     assert code == 0, said[-6000:]
     assert "checks hold" in said.splitlines()[-1] and "NOT SO" not in said
@@ -110,7 +110,7 @@ def test_the_documents_gpu_group_needs_a_gpu(models, serve):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-def test_python_models_answer_as_under_triton(models):
+def test_python_models_answer_like_in_triton(models):
     """The document's Python models, the dictionary among them that is an output tensor without a shape."""
     keep_only(models, PYTHON_MODELS)
     answers = {}
@@ -142,7 +142,7 @@ def steps(client):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer could not be installed here")
-def test_load_tool_reports_as_the_real_one(models, serve, tmp_path):
+def test_the_load_tool_reports_like_perf_analyzer(models, serve, tmp_path):
     """The document's line by both tools against one server: the same report but for the numbers."""
     server = serve(models)
     line = ["-m", prepare.ENSEMBLE, "--async", "--percentile=95", "--concurrency-range", "4", "--input-data",
