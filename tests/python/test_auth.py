@@ -268,7 +268,7 @@ def test_dependents_are_unloaded_only_with_the_role_for_all_models(server):
 
 
 def test_a_refused_request_is_answered_before_its_body(server):
-    """Nor kept: the answer is there before the body has come."""
+    """The server answers before the body arrives."""
     host, port = server.http.split(":")
     with raw_http.connect((host, int(port))) as connection:
         connection.sendall(raw_http.head("POST", "/v2/models/simple/infer", 1 << 40))

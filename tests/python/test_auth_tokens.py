@@ -372,7 +372,7 @@ def test_a_key_from_the_auth_command_works_for_the_commands(policies):
 
 
 def test_a_token_named_like_a_key_is_another_client(issuer, policies):
-    """It does not go on with the sequence of the key's owner."""
+    """It cannot continue a sequence of the key's owner."""
     (policies.folder / "keys.json").write_text(issuer.key_set(*KIDS))
     server = policies.install(key_entry("ann", "secret", ["admin"]) + jwt_table('jwks_file = "keys.json"'))
 

@@ -214,7 +214,7 @@ def test_faults_of_one_model_do_not_affect_others(server, capsys):
 
 
 def test_outputs_over_the_memory_limit_fail_alone(shared):
-    """Answers larger than the shared memory may be: the worker lives on, and so do the requests beside them."""
+    """An output exceeds the shared memory limit: its request fails, the worker and other requests continue."""
     server = shared(*LIMITED)
     server.place("grows", "python", GROWS_CONFIG, files={"1/model.py": GROWS})
     before = ask_size(server, 8)

@@ -289,7 +289,7 @@ UNREADABLE = {
 
 
 def test_unreadable_files_are_reported_with_advice():
-    """Root may read everything: then the check runs as nobody."""
+    """Root can read everything, so the check runs as the user nobody."""
     labels = ONNX + IO.replace("[ 3 ]", "[ -1, 3 ]").replace('name: "y"', 'name: "y" label_filename: "labels.txt"')
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -394,7 +394,7 @@ def test_a_hostile_repository_causes_neither_hang_nor_memory_growth(tmp_path):
 
 
 def test_thousands_of_models_are_checked_quickly(tmp_path):
-    """A good one, a chain and a circle: time that grows with their square would pass any limit."""
+    """Checks good models, a chain and a cycle: time that grows with the square would exceed the limit."""
     for number in range(1000):
         write(tmp_path / "good" / f"m{number}", {"1/model.onnx": GOOD})
         # Against the alphabet: each is needed by the one before it.

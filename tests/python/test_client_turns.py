@@ -115,7 +115,7 @@ def test_a_flood_with_one_key_does_not_delay_another(with_keys, folder, protocol
 
 
 def test_requests_of_one_key_keep_their_order(with_keys, folder):
-    """What the turns spare another client is a long wait: one that has the same key waits it."""
+    """Other keys are spared the wait; a client with the same key waits behind the flood."""
     assert executed_before(with_keys, folder, "http", "single", [key("flooder")] * 2) == FLOOD
 
 

@@ -114,7 +114,7 @@ REDIRECTS = [
 
 
 def test_vertex_ai_answers_like_triton(vertex_ai, recorded):
-    """But for what it refuses to redirect to since 2.73. Each answer is a line."""
+    """Only redirects that Triton refuses since 2.73 differ. Each answer is a line."""
     lines = [sorted(vertex_ai.addresses)]
 
     def play(method, path, body="", **headers):
@@ -311,7 +311,7 @@ def plays_sagemaker(server, archives):
 
 
 def test_sagemaker_reads_only_its_models_folder(tmp_path, archives, many_models):
-    """The real server walks /proc, and a body that is no JSON ends it."""
+    """Triton reads /proc here, and a body that is not JSON ends it."""
     outside = tmp_path / "outside"
     write_archive(outside / "model")
     (archives / "link").symlink_to(outside)
@@ -367,7 +367,7 @@ def test_serve_reports_missing_sagemaker_settings(tmp_path):
 
 
 def test_serve_serves_the_only_model(tmp_path):
-    """The whole way of a container with one model, whose folder is the repository."""
+    """Starts like a container with one model, whose folder is the repository."""
     repository = Path("/opt/ml/model")
     try:
         repository.mkdir(parents=True)

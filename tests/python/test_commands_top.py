@@ -345,7 +345,7 @@ def test_top_can_be_suspended_and_resumed(server):
 
 @needs_terminal
 def test_top_survives_a_server_restart(server):
-    """What stands before the server stops and starts again."""
+    """The last values stay on the screen while the server is away."""
     with fault_proxy.FaultProxy(server.http) as between:
         between.stop()
         words = [str(servers.galatea_binary()), "top", "-u", between.address, "--metrics-url", "127.0.0.1:1", "--interval", "0.2"]

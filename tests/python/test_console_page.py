@@ -365,7 +365,7 @@ def test_two_thousand_models_stay_usable(page, repository, serve):
 
 @tiers.peers
 def test_the_console_works_behind_a_proxy_prefix(server, page):
-    """The browser asks below a prefix, which is taken off on the way, as a proxy does."""
+    """The browser requests paths below a prefix, which a proxy removes."""
     within, asked = "**/behind/**", []
     page.tab.route(within, lambda route: route.continue_(url=route.request.url.replace("/behind/", "/", 1)))
 

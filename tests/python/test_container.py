@@ -336,7 +336,7 @@ def test_the_health_check_reports_unready_and_stopped_servers(image, tmp_path):
 @tiers.peers
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user and mount")
 def test_any_user_builds_a_python_environment_in_a_read_only_root(image, tmp_path):
-    """As a user that has no entry, of the group 0, with nothing that can be written but the volume and /tmp."""
+    """Runs as a user without an entry, in group 0; only the volume and /tmp are writable."""
     repositories.write_model(tmp_path / "models", "needs", "galatea", "python", repositories.identity_config())
     folder = tmp_path / "models/needs"
     (folder / "1/model.py").write_text(NEEDS)

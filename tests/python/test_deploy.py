@@ -93,7 +93,7 @@ def test_rendered_charts_are_valid_in_every_kubernetes_version(name, tmp_path):
 
 @tiers.peers
 def test_an_oci_image_can_be_the_repository(tmp_path):
-    """A source of volumes that there is from 1.31 on."""
+    """Kubernetes has this kind of volume since 1.31."""
     values = {"models": {"volume": {"image": {"reference": "models:3", "pullPolicy": "IfNotPresent"}}}}
     objects = list(rendered(values, tmp_path).values())
     assert not faults(objects, "1.31", "1.37")
@@ -120,7 +120,7 @@ def test_invalid_values_are_refused(tmp_path):
 
 @tiers.peers
 def test_every_value_is_in_the_schema_and_used():
-    """By name: a value that is nowhere in the templates does nothing."""
+    """Compares names: a value that no template mentions has no effect."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert set(values) == set(schema["properties"]) - {"global"}
@@ -263,7 +263,7 @@ def test_kserve_accepts_every_field():
 
 
 def test_the_serving_runtime_replaces_tritons():
-    """The facts of KServe's own kserve-tritonserver; more options are ours."""
+    """Compares with KServe's own kserve-tritonserver; Galatea adds options."""
     runtime = next(one for one in KSERVE if one["kind"] == "ClusterServingRuntime")["spec"]
     (only,) = runtime["containers"]
     assert only["name"] == "kserve-container"
@@ -383,7 +383,7 @@ def test_each_command_line_starts_a_server_that_answers_the_probes(tmp_path):
 
 @tiers.peers
 def test_a_packaged_chart_is_self_contained(tmp_path):
-    """The alerts and the board are links to files outside of the chart: a package must hold them."""
+    """Alerts and dashboard are links to files outside the chart; a package must contain them."""
     done = helm("package", CHART, f"--destination={tmp_path}", home=tmp_path)
     assert done.returncode == 0, done.stderr
     shutil.unpack_archive(tmp_path / f"galatea-{VERSION}.tgz", tmp_path / "unpacked")

@@ -138,7 +138,7 @@ def test_the_wheel_declares_its_needs(one):
 
 
 def test_the_debian_package_is_installed_and_serves(one, tmp_path):
-    """By dpkg, into a tree with a database of its own; scripts are not run, for there is no shell in that tree."""
+    """dpkg installs into a folder with its own database; scripts do not run, because the folder has no shell."""
     root = tmp_path / "root"
     (root / "var/lib/dpkg").mkdir(parents=True)
     (root / "var/lib/dpkg/status").touch()
@@ -175,7 +175,7 @@ def test_the_packages_unit_is_valid_and_hardened(one, tmp_path):
 
 
 def test_the_unit_starts_the_server_and_reload_reopens_its_log(one, tmp_path):
-    """The command of the unit, its folders elsewhere and its ports free, and then what ExecReload does."""
+    """Runs the unit's command with other folders and free ports, then does what ExecReload does."""
     run("dpkg-deb", "-x", one(".deb"), tmp_path / "root")
     text = (tmp_path / "root/usr/lib/systemd/system/galatea.service").read_text().replace("\\\n", " ")
     (line,) = [line for line in text.splitlines() if line.startswith("ExecStart=")]

@@ -154,7 +154,7 @@ def test_the_commands_of_a_page_run(page, request, tmp_path):
 
 
 def test_every_command_block_is_run():
-    """A block with a language nobody knows, or without one and with a command in it, would be run by nobody."""
+    """A block with an unknown language, or without one but with a command, would never run."""
     for page in doc_pages.pages():
         for block in doc_pages.blocks(page):
             assert is_command(block) or block.kind in TEXTS, f"{block}: a block in '{block.kind}'"

@@ -112,7 +112,7 @@ ONE_STEP = 'ensemble_scheduling { step [ { model_name: "held" model_version: -1 
 
 @tiers.both
 def test_an_unload_of_a_step_waits_for_the_load_of_the_ensemble(tmp_path, target):
-    """The ensemble is ready then, and loses its step after that."""
+    """The ensemble becomes ready first and loses its step afterwards."""
     begun, hold, models = tmp_path / "begun", tmp_path / "hold", tmp_path / "models"
     models.mkdir()
     sides = repositories.tensor("input", "IN", "TYPE_INT32", "-1") + repositories.tensor("output", "OUT", "TYPE_INT32", "-1")

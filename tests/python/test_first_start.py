@@ -48,7 +48,7 @@ def metadata(server, model):
 
 
 def test_files_model_folders_and_repositories_are_served(tmp_path):
-    """An ONNX file, a Python file with its configuration and what lies beside it, the folder of one model, a repository."""
+    """Serves an ONNX file, a Python file with the files beside it, a model folder and a repository."""
     (tmp_path / "file").mkdir()
     onnx = tmp_path / "file/types.v2.onnx"
     onnx.symlink_to(EXAMPLES / "simple/1/model.onnx")
@@ -154,7 +154,7 @@ def blocks(page, kind):
 
 
 def test_the_first_start_page_is_accurate(tmp_path):
-    """Its commands, in their order, in one folder; only the ports are other ones."""
+    """Runs the commands of the page in order in one folder, with other ports."""
     page = PAGE.read_text()
     (tmp_path / "simple.onnx").write_bytes((EXAMPLES / "simple/1/model.onnx").read_bytes())
     (tmp_path / "double.py").write_text(blocks(page, "python")[0])

@@ -354,7 +354,7 @@ def test_deprecated_flags_are_warned_about(target):
 
 
 def test_unsupported_flags_that_affect_only_speed_are_warned_about():
-    """Where only speed or what can be observed depends on it, the server starts without, and says so."""
+    """The server starts without features that affect only speed or observation, and warns."""
     for words, expected in [
         ("--trace-level=MIN", "--trace-level=MIN has no effect yet: requests cannot be traced"),
         ("--allow-client-shm=true", "--allow-client-shm=true has no effect yet: regions cannot be registered"),
@@ -400,7 +400,7 @@ def test_bash_completes_commands_and_flags():
 
 
 def test_model_names_are_completed(tmp_path):
-    """From the server at the usual port, in a network where that is the play's; and nothing is said where there is none."""
+    """The completion asks the server at the default port; without a server it prints nothing."""
     isolated = next((words for words in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]) if can(*words, "ip", "link", "set", "lo", "up")), None)
     if isolated is None:
         assert subprocess.run([servers.galatea_binary(), "completions", "model-names"], capture_output=True).stderr == b""
@@ -423,7 +423,7 @@ def can(*words):
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed here")
 def test_zsh_accepts_its_completion_script(tmp_path):
-    """It parses, and the completion system takes it over; `_arguments` is given the specifications of `serve`."""
+    """zsh parses the script and loads it; `_arguments` receives the specifications of `serve`."""
     file = tmp_path / "_galatea"
     file.write_text(made("completions", "zsh"))
     ask = (
@@ -468,7 +468,7 @@ def test_the_documented_command_installs_the_manual_page(tmp_path):
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed here")
 def test_the_manual_page_is_well_formed():
-    """Nothing in it that the formatter warns about, and every option as it is typed."""
+    """The formatter gives no warning and shows every option as typed."""
     page = made("manual")
     done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-P-c"], input=page, capture_output=True, text=True, timeout=60)
     assert done.stderr == "", done.stderr

@@ -133,7 +133,7 @@ async def arrivals(server, path, body, headers=None, most=None):
 
 
 def test_events_are_sent_as_soon_as_they_exist(server):
-    """The third would come after a minute."""
+    """The third event would come a minute later."""
     found = asyncio.run(arrivals(server, "repeat/generate_stream", repeat([1, 2, 3], [0, 0, 60_000]), most=2))
     assert [line.decode() + "\n" for line in found] == [event(0, 1), event(1, 2)]
 

@@ -118,7 +118,7 @@ def without(tmp_path_factory):
 
 @tiers.both
 def test_without_gpus_gpu_models_are_refused_like_in_triton(target, without):
-    """The real server refuses in the same words; all other models are served."""
+    """Triton refuses with the same text; all other models are served."""
     if target == "triton" and shutil.which("nvidia-smi"):
         pytest.skip("the real Triton would find GPUs")
     server = without(target)
@@ -199,7 +199,7 @@ def test_gpu_metrics_are_reported(made_up):
 
 
 def test_gpu_metrics_can_be_switched_off(driver, tmp_path):
-    """And older GPUs be used."""
+    """Another flag admits older GPUs."""
     add_python(tmp_path, "open")
     flags = ("--allow-gpu-metrics=false", "--min-supported-compute-capability=5.0")
     with servers.galatea(tmp_path, *flags, env=driver) as server:

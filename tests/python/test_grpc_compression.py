@@ -168,7 +168,7 @@ def test_a_compressed_flag_without_an_encoding_is_refused(started, encoding):
 @pytest.mark.parametrize("encoding", ["br", "zstd", "GZIP", "gzip,deflate"])
 @pytest.mark.parametrize("flag", [0, 1])
 def test_unknown_encodings_are_refused(started, request, encoding, flag):
-    """The real server resets such a call without a word, also where no message is compressed."""
+    """Triton resets such a call without a message, even if no message is compressed."""
     is_ours = "galatea" in request.node.callspec.id
     fields, messages, status = ask(started("none"), framed(flag, globals()["request"]()), {"grpc-encoding": encoding})
     assert messages == []
@@ -224,7 +224,7 @@ def packed_zeros(mebibytes, level=1):
 
 @pytest.mark.parametrize("mebibytes", [160, pytest.param(1024, marks=tiers.measure)])
 def test_a_compression_bomb_is_refused_at_little_cost(module_stage, mebibytes):
-    """Zeros in a small part of their length: the real server takes them, up to 2 GiB."""
+    """Sends compressed zeros; Triton accepts them up to 2 GiB."""
     server = module_stage.get("galatea", lambda *_: None)
     before = server.rss_mb()
     for method in ("ModelInfer", "ModelStreamInfer", "RepositoryModelLoad", "ServerLive"):

@@ -171,7 +171,7 @@ def test_flags_set_the_number_of_tolerated_pings(target, flags, has_call, borne,
 
 @tiers.both
 def test_a_long_message_is_accepted_in_both_directions(target, stage):
-    """Longer than the largest one by default, which our server has a flag for."""
+    """The message exceeds the default limit, which a flag raises here."""
     flags = ["--grpc-max-message-size=2147483647"] if target == "galatea" else []
     running = stage.get(target, lambda folder, target: repositories.write_model(folder, "identity", target, "identity", TENSORS), *flags)
     data = np.arange(20_000_000, dtype=np.float32)

@@ -177,7 +177,7 @@ def test_files_that_are_not_archives_are_refused(shelf, check):
 
 
 def test_an_archive_bomb_is_refused_before_it_is_written(shelf, check, tmp_path):
-    """What an entry says that it unpacks to counts before a byte of it is written."""
+    """The declared size of an entry counts before a byte of it is written."""
     entry = tarfile.TarInfo("a/1/bomb")
     entry.size = 1 << 41
     seen = check(shelf.add(packed(model("a"), [entry])))

@@ -391,7 +391,7 @@ def test_a_removed_instance_finishes_its_execution(model):
 
 @pytest.mark.parametrize("model", [("galatea", {})], ids=["galatea"], indirect=True)
 def test_no_two_instances_share_a_name(model):
-    """The real server keeps the last ones, and then makes a second one of the same name."""
+    """Triton keeps the last instances and then creates a second one with the same name."""
     model.changes(cpu(3), (3, 0))
     model.changes(cpu(2), (3, 1))
     model.changes(cpu(3), (4, 1))
@@ -400,7 +400,7 @@ def test_no_two_instances_share_a_name(model):
 
 @pytest.mark.parametrize("isolation", ["", 'parameters { key: "isolation" value { string_value: "process" } }\n'], ids=["here", "isolated"])
 def test_instances_of_an_onnx_model_are_added_and_removed(tmp_path, isolation, stage):
-    """From one to three and back while it is asked: the threads of the session adapt to the number of instances."""
+    """Changes from one to three instances and back under load; session threads follow the number."""
     config = repositories.add_sub_config(more=isolation)
     def configure(folder, count):
         text = f'name: "simple"\nbackend: "onnxruntime"\n{config}instance_group [ {cpu(count)} ]\n'

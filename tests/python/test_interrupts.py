@@ -79,7 +79,7 @@ def test_an_environment_build_ends_at_the_first_signal(tmp_path, how):
 
 
 def test_adding_numpy_ends_at_the_first_signal(tmp_path):
-    """An environment that the server makes by itself, because the interpreter has no numpy."""
+    """The server builds this environment because the interpreter has no numpy."""
     write_model(tmp_path / "models", "slow", "galatea", "python", identity_config(), {"1/model.py": MODEL})
     bare = tmp_path / "bare"
     interpreter = next(path for path in processes.interpreters().values() if "target" not in str(path))
@@ -105,7 +105,7 @@ def test_an_environment_build_for_a_loading_model_ends_when_draining(tmp_path):
 
 
 def test_a_library_download_ends_at_the_first_signal(tmp_path):
-    """ONNX Runtime from an index that takes the question and says nothing."""
+    """The index accepts the request for ONNX Runtime and never answers."""
     write_model(tmp_path / "models", "net", "galatea", "onnxruntime", identity_config(), {"1/model.onnx": ""})
     home = tmp_path / "home"
     with SilentIndex() as index:
@@ -170,7 +170,7 @@ def test_a_compilation_ends_at_the_first_signal(tmp_path, libtorch, how):
 
 
 def test_the_second_signal_ends_a_start_at_once(tmp_path):
-    """A model that takes an hour to load. The first signal waits for it, as the log says."""
+    """The model takes an hour to load; the first signal waits for it, as the log says."""
     write_model(tmp_path, "slow", "galatea", "identity", identity_config(more=STUCK_START))
     for how in (signal.SIGINT, signal.SIGTERM):
         server = servers.galatea(tmp_path, "--exit-timeout-secs=3600", wait=False)

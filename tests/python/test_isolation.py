@@ -162,7 +162,7 @@ def test_a_stopped_server_leaves_no_process(repository, serve, how):
 
 
 def test_a_model_that_keeps_crashing_is_not_ready(pair_of_models, tmp_path):
-    """Its process cannot be started again: the file is gone. Readiness tells, and all else goes on."""
+    """The model file is deleted, so its process cannot restart. Readiness reports it; other models continue."""
     server = pair_of_models
     file = server.repository / "simple/1/model.onnx"
     file.rename(tmp_path / "away")
@@ -194,7 +194,7 @@ def test_an_unknown_isolation_is_refused_by_name(shared):
 
 
 def test_a_hanging_process_is_replaced(shared):
-    """Stopped in the middle: its request fails when the limit has passed, the others are answered by its successor."""
+    """The process is stopped: its request fails at the limit, and its successor answers the others."""
     server = shared()
     server.place("isolated", "add_sub", add_sub_config(more=isolation(isolation_execution_timeout_seconds=2)))
     server.place("steady", "add_sub", add_sub_config(more=""))
@@ -212,7 +212,7 @@ def test_a_hanging_process_is_replaced(shared):
 @tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
 def test_an_isolated_torchscript_model_survives_a_crash(tmp_path, serve):
-    """It answers, dies and answers again; its server never opens libtorch for a model."""
+    """The model answers, crashes and answers again; the server itself never opens libtorch for a model."""
     tensors = tensor("input", "x", "TYPE_FP32", "2") + tensor("output", "y", "TYPE_FP32", "2")
     folder = write_model(tmp_path, "torch", "galatea", "pytorch", tensors + ONE_INSTANCE)
     torchscript.write_script(folder / "1/model.pt", "x: Tensor) -> Tensor:\n    return torch.add(x, x)")

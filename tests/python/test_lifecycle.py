@@ -35,7 +35,7 @@ def index(server, model):
 
 
 def test_explicit_mode_loads_models_on_request(repository, serve):
-    """One model at the start; the other on request. That `*` stands for all is in the scenarios of access."""
+    """One model loads at the start, the other on request. The scenarios of access test `*`."""
     repository.add("one", "identity", identity_config())
     repository.add("two", "identity", identity_config())
     server = serve(repository.path, "--model-control-mode=explicit", "--load-model=one")
@@ -102,7 +102,7 @@ class TritonPythonModel:
 
 
 def test_an_unload_lets_requests_finish(shared, tmp_path):
-    """Six requests on one instance that is at work until it may go on; all are answered after the unload."""
+    """Six requests wait for one held instance; all are answered after the unload."""
     gate, server = tmp_path / "gate", shared()
     name = server.add("waits", "python", identity_config(), files={"1/model.py": WAITS.format(gate=str(gate))})
     waits = ("nv_inference_pending_request_count", f'model="{name}",version="1"')
@@ -230,7 +230,7 @@ class TritonPythonModel:
 
 @tiers.both
 def test_related_operations_wait_for_each_other(target, stage):
-    """Upstream has an error for what is related to a load under way, which no client sees."""
+    """Triton has an error for operations related to a running load; here they wait."""
     chain = (
         'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]'
         'ensemble_scheduling { step [ { model_name: "slow" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" }'

@@ -107,7 +107,7 @@ def test_a_saturated_instance_has_load_one_plus_its_queue(repository, serve):
 
 
 def test_half_of_the_time_is_a_load_of_one_half_for_any_reader(repository, serve):
-    """A request of 100 ms every 200; one reads as often as it can."""
+    """Sends a request of 100 ms every 200 ms while a reader polls without pause."""
     repository.add("half", "identity", delayed(100))
     server = serve(repository.path)
     ended = threading.Event()
@@ -192,7 +192,7 @@ class TritonPythonModel:
 
 
 def test_unfinished_work_of_an_ended_process_no_longer_counts(repository, serve):
-    """An execution, and a stream."""
+    """Tests an execution and a stream."""
     repository.add("executes", "python", identity_config(), files={"1/model.py": ENDS.format(senders="")})
     stream = identity_config(more="model_transaction_policy { decoupled: true }\n")
     senders = "self.kept = [request.get_response_sender() for request in requests]"

@@ -170,7 +170,7 @@ def test_every_line_is_json_for_any_model_output(repository, serve):
 
 
 def test_a_moved_log_file_is_reopened_at_sighup(repository, serve, tmp_path_factory):
-    """And the access log with it."""
+    """The access log is reopened too."""
     repository.add("simple", "add_sub", add_sub_config())
     folder = tmp_path_factory.mktemp("rotated")
     logs, old = folder / "logs", folder / "old"
@@ -284,7 +284,7 @@ def test_a_narrow_terminal_shows_each_error_once_and_completely(tmp_path):
 
 
 def test_messages_of_a_model_cannot_forge_log_lines(repository, stage):
-    """Nor for a table, which begins with a line break."""
+    """Messages cannot forge a table either, which begins with a line break."""
     code = """\
 import triton_python_backend_utils as pb
 

@@ -140,7 +140,7 @@ def after(tmp_path_factory):
 
 
 def test_python_environments_are_counted(observed, tmp_path, request):
-    """One that is unpacked."""
+    """The environment is unpacked from an archive."""
     builds = lambda: clients.metrics(observed).get(("galatea_python_environment_builds_total", 'outcome="success"'), 0)  # noqa: E731
     before = builds()
     packed = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{packed_environment(tmp_path)}" }} }}\n'
@@ -157,7 +157,7 @@ def test_python_environments_are_counted(observed, tmp_path, request):
 
 
 def test_client_data_creates_no_series(observed):
-    """Names, versions, paths, methods, ids, headers and messages that nobody has seen: the page has the lines it had."""
+    """Sends unknown names, versions, paths, methods, ids, headers and messages; the page gets no new lines."""
     server = observed
     server.place("simple", "add_sub", add_sub_config())
     assert post(server, "simple", clients.pair_json()) == 200
@@ -377,7 +377,7 @@ def test_metrics_are_consistent_under_load(observed):
 @tiers.measure
 @pytest.mark.parametrize("flags", [(), ALL_ON], ids=["off", "on"])
 def test_a_page_of_many_models_is_made_quickly(repository, serve, flags):
-    """A bound that a busy machine keeps too; it prints what it took."""
+    """The limit suits a busy machine; the test prints the time."""
     for number in range(200):
         repository.add(f"model_{number}", "identity", identity_config())
     server = serve(repository.path, *flags)
@@ -405,7 +405,7 @@ def test_failed_models_have_a_ready_metric_of_zero(shared):
 
 
 def test_open_metrics_are_sent_on_request(observed):
-    """As Prometheus asks: names and values are those of the text format."""
+    """Requests like Prometheus; names and values equal those of the text format."""
     observed.add("asked", "identity", identity_config())
     asked = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
     status, headers, body = clients.ask(observed.metrics, "GET", "/metrics", headers=asked)

@@ -239,7 +239,7 @@ def write_documented(root, _):
 
 
 def test_the_configurations_of_the_page_work(documented_server, direct):
-    """Each may run alone: what is proved is that the configurations of the page load and answer."""
+    """Checks only that each configuration of the page loads and answers."""
     one = sentence(9, 1)
     wanted = direct.run(["last_hidden_state"], one)[0]
     unmasked = {name: array for name, array in one.items() if name != "attention_mask"}

@@ -138,7 +138,7 @@ def test_scalar_inputs_and_true_output_shapes_are_kept(examples_server):
 
 
 def test_magika_returns_labels(examples_server):
-    """What kind of file is this? The label comes from the server."""
+    """The server returns the label of the file type."""
     from pathlib import Path
 
     content = Path(__file__).read_bytes()

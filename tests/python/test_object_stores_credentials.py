@@ -121,7 +121,7 @@ def metadata():
 
 
 def test_the_metadata_service_of_a_machine_gives_keys(proxy, bucket, start, metadata):
-    """Its keys live for so short that none is kept: the service is asked each time."""
+    """Its keys expire so soon that the server asks the service each time."""
     bucket.add("a")
     metadata.life = 1
     proxy.faults.append(only("METADATAKEY", "metadata-token"))
@@ -147,7 +147,7 @@ def test_the_metadata_service_of_a_container_gives_keys(proxy, bucket, check, me
 
 @pytest.mark.parametrize("variables", [{"AWS_SKIP_SIGNATURE": "true"}, NO_METADATA, {"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"}])
 def test_a_public_bucket_needs_no_credentials(s3, proxy, check, variables):
-    """Without any credentials, those of the machine included, a store is asked without; no signature is made up."""
+    """Without any credentials the server sends unsigned requests."""
     name = f"public-{len(variables)}-{len(str(variables))}"
     s3.create(name)
     for key, content in (("models/a/config.pbtxt", 'backend: "identity"\n' + CONFIG), ("models/a/1/x", "x")):
@@ -181,7 +181,7 @@ def test_expired_keys_are_reported(proxy, bucket, check):
 
 
 def test_the_region_of_a_bucket_is_found(proxy, bucket, check):
-    """Without a region the server asks with the usual one and, where the store names another, says so."""
+    """Without a region the server uses the default one and reports the one that the store names."""
     bucket.add("a")
     assert check(bucket.path, keys=False, AWS_ACCESS_KEY_ID="K", AWS_SECRET_ACCESS_KEY="s").code == 0
     assert regions(proxy) == {"us-east-1"}

@@ -148,7 +148,7 @@ PAGES = [(b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"), (b"
 
 @pytest.mark.parametrize("pages", [PAGES[:1], pytest.param(PAGES, marks=tiers.peers)], ids=["one page", "all pages"])
 def test_a_failing_store_does_not_affect_loaded_models(proxy, bucket, start, pages):
-    """Keys that expire, other pages in place of a listing, which are no empty bucket, and a store that goes away."""
+    """Keys expire, other pages replace a listing, the store goes away: none of it counts as an empty bucket."""
     bucket.add("a")
     server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
 
@@ -240,7 +240,7 @@ def test_an_unreachable_store_at_the_start_is_reported(proxy, bucket, check):
 
 @tiers.measure
 def test_memory_does_not_grow_with_a_large_model(proxy, bucket, start, tmp_path):
-    """A file of 1 GB, which nobody here holds in memory."""
+    """The file has 1 GB, and the server never holds it in memory."""
     size = 1_000_000_000
     bucket.add("a")
     server = start(bucket.path, "--model-control-mode=explicit")

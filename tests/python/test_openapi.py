@@ -139,7 +139,7 @@ def test_an_unloaded_model_loses_its_entries(server):
 
 
 def test_only_the_first_of_very_many_models_have_entries(server):
-    """The last test of the file: its models stay."""
+    """This test is the last of the file, because its models stay."""
     for number in range(120):
         name = f"m{number:03}"
         repositories.write_model(server.repository, name, "galatea", "identity", identity_config())

@@ -79,7 +79,7 @@ def test_single_requests_equal_openvino(server, answers, model, protocol):
 
 
 def test_concurrent_requests_get_their_own_outputs(server, answers):
-    """Requests of several clients are joined, and instances work at the same time: each gets its own answer."""
+    """Requests are batched and instances run in parallel; each request gets its own outputs."""
     before = clients.counts(server, "mlp_joined")
 
     def ask(job):
@@ -146,7 +146,7 @@ def test_a_division_by_zero_does_not_end_the_server(server):
 
 
 def test_a_model_keeps_its_state_between_requests(server):
-    """In each instance; there is one."""
+    """Each instance has its own state; the model has one instance."""
     with clients.client(server, "http") as stock:
         totals = [clients.infer(stock, "http", "total", {"X": np.array([n], np.float32)})["TOTAL"][0] for n in (1, 2, 3)]
     assert totals == [1, 3, 6]
@@ -213,7 +213,7 @@ def test_parameters_reach_the_compiled_model(tuned, answers, model):
 
 
 def test_other_precisions_are_used_or_reported_as_unsupported(tuned):
-    """Not every processor computes in them."""
+    """Not every processor supports these precisions."""
     for model, precision in (("bf16", "bf16"), ("bf16_older", "bf16"), ("f16", "f16")):
         found, _ = loaded_line(tuned, model)
         if found["INFERENCE_PRECISION_HINT"] != precision:
@@ -221,7 +221,7 @@ def test_other_precisions_are_used_or_reported_as_unsupported(tuned):
 
 
 def test_there_are_as_many_streams_as_instances(tuned):
-    """As far as there are threads for them."""
+    """The number of threads limits them."""
     found, _ = loaded_line(tuned, "three")
     threads = min(3, len(os.sched_getaffinity(0)))
     assert (found["NUM_STREAMS"], found["INFERENCE_NUM_THREADS"]) == (str(threads), str(threads))
@@ -334,7 +334,7 @@ def test_a_single_model_file_is_served(repository):
 
 
 def test_check_works_without_the_library(repository, tmp_path):
-    """The IR file itself says what it takes; a file of weights that is cut short is seen as well."""
+    """The IR file lists inputs and outputs; a truncated weights file is reported too."""
     def run(root):
         command = [servers.galatea_binary(), "check", root]
         done = subprocess.run(command, env={**os.environ, "GALATEA_HOME": str(tmp_path / "empty")}, stdout=subprocess.PIPE,
@@ -382,7 +382,7 @@ def both(server):
 
 
 def test_without_the_accelerator_the_cpu_is_used(accelerated):
-    """As if it was not asked for, and a line says so, once per model."""
+    """The server ignores the request for it and logs one line per model."""
     with servers.galatea(accelerated) as server:
         np.testing.assert_array_equal(*both(server))
         lines = [line for line in server.log if "Execution Accelerator 'openvino' is not used" in line]
@@ -401,7 +401,7 @@ def test_the_openvino_accelerator_is_used_if_available(accelerated):
 
 
 def test_the_example_works(tmp_path):
-    """As it is committed, and as its script writes it."""
+    """Tests the committed example and the one that its script writes."""
     examples = servers.ROOT / "examples"
     script = tmp_path / "make_temperature.py"
     shutil.copy(examples / script.name, script)
@@ -415,7 +415,7 @@ def test_the_example_works(tmp_path):
 
 
 def test_an_extension_provides_its_operation(tmp_path):
-    """In the folder of the model, and named by it; without it the operation is not known."""
+    """The model folder holds the extension; without it the operation is unknown."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no g++ here, which compiles the extension")

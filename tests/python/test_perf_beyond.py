@@ -120,7 +120,7 @@ def confident(point):
 
 
 def test_the_summary_can_go_to_stdout(perf_servers, tmp_path):
-    """Then stdout holds nothing else, and the report is on stderr."""
+    """stdout holds only the summary; the report goes to stderr."""
     done = run(perf_servers.get("galatea"), tmp_path, "-m", "simple", "--json", "-")
     assert done.code == 0, done.err
     summary = json.loads(done.out)
@@ -182,7 +182,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", [*BROKEN, "missing.json"])
 def test_broken_summaries_are_refused(name, perf_servers, tmp_path):
-    """By name and before any load."""
+    """The tool names the file before it sends any load."""
     server = perf_servers.get("galatea")
     if name == "future.json":
         _, summary = measured(server, tmp_path, "-m", "simple", "--request-count", "5")
@@ -342,7 +342,7 @@ def settings_of(server):
 @tiers.peers
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_trace_settings_reach_the_server(protocol, tracing, tmp_path):
-    """At the whole server, as the real tool sets them; the report is the same."""
+    """The tool sets them for the whole server like perf_analyzer; the report is the same."""
     reports = {}
     tools = [perf_tool.OURS, perf_tool.REAL] if servers.has_perf_analyzer() else [perf_tool.OURS]
     for tool in tools:

@@ -108,7 +108,7 @@ def test_reports_equal_perf_analyzers(case, target, compare):
 
 @pytest.mark.parametrize("case, target", list(pairs(perf_cases.FAILURES)))
 def test_failures_equal_perf_analyzers(case, target, compare):
-    """What cannot be measured is refused with the same words and the same exit status."""
+    """Impossible measurements are refused with the text and exit status of perf_analyzer."""
     compare(case, target)
 
 

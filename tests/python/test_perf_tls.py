@@ -66,7 +66,7 @@ def test_grpc_streams_work_over_tls(more, perf_servers, tmp_path):
 @pytest.mark.parametrize("trusts", ["client.pem", None])
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_an_unknown_authority_is_refused(protocol, trusts, tool, perf_servers, tmp_path):
-    """None: what the system trusts, which the test's authority is not part of."""
+    """None stands for the authorities of the system, which do not include the test's."""
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
         run = call(tool, protocol, proxy, tmp_path, trusts=trusts)
         refused(run, tool, "certificate", f"localhost:{proxy.port}")
@@ -88,7 +88,7 @@ def test_a_certificate_for_another_name_is_refused(protocol, tool, perf_servers,
     ("elsewhere", None, 0, 0, True),
 ])
 def test_authority_and_name_checks_are_separate_over_https(shows, trusts, peer, host, is_answered, tool, perf_servers, tmp_path):
-    """Authority and name are checked each by its own option."""
+    """Separate options switch off the checks of authority and name."""
     checks = ["--ssl-https-verify-peer", peer, "--ssl-https-verify-host", host]
     with perf_tls.TlsProxy("http", perf_servers.get("galatea"), shows) as proxy:
         run = call(tool, "http", proxy, tmp_path, *checks, trusts=trusts)
@@ -115,7 +115,7 @@ def test_a_missing_client_certificate_is_reported(protocol, tool, perf_servers, 
 
 
 def test_a_key_of_another_certificate_is_refused(perf_servers, tmp_path):
-    """Refused before anything is sent, with the file's name."""
+    """The tool refuses it by the name of the file before it sends anything."""
     with perf_tls.TlsProxy("http", perf_servers.get("galatea")) as proxy:
         run = call(perf_tool.OURS, "http", proxy, tmp_path, *shows_client("http", key="server.key"))
         refused(run, perf_tool.OURS, "client.pem", "server.key")

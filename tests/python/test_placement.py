@@ -142,7 +142,7 @@ def test_instances_without_a_policy_use_that_of_their_kind(unprivileged):
 
 
 def test_threads_of_onnx_runtime_run_on_the_cpus_of_the_instances(unprivileged):
-    """Those of the session are started while the model is loaded, before there is an instance."""
+    """Session threads start while the model loads, before any instance."""
     if len(ALLOWED) > 1:
         found = sorted(name for name, cpus, _ in threads(unprivileged).values() if cpus == str(LAST))
         assert [name for name in found if name in ("simple_0_0", "onnxruntime")] == ["onnxruntime"] * 2 + ["simple_0_0"], found
@@ -167,7 +167,7 @@ def write_priorities(folder, _):
 
 
 def test_priorities_of_models_set_the_nice_value(stage):
-    """One of low priority lets others go first, one of high priority goes first where that is allowed."""
+    """A low priority lets others go first; a high priority goes first if that is allowed."""
     server = stage.get("galatea", write_priorities)
     nice = ordinary(server)
     low, high = min(nice + 19, 19), max(nice - 5, -20) if may_raise_priority() else nice
@@ -189,7 +189,7 @@ def may_raise_priority():
 
 @tiers.peers
 def test_triton_ignores_priorities_of_models(tmp_path):
-    """Which is why ours are our own: the thread of an instance has the nice value 0 there, whatever the model says."""
+    """Priorities are an extension: in Triton the thread of an instance always has the nice value 0."""
     write(tmp_path, "m", "optimization { priority: PRIORITY_MIN }\n")
     with servers.triton(tmp_path) as server:
         assert placed(server, "m") == ((ALLOWED, ordinary(server)),) * 2

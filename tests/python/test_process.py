@@ -77,7 +77,7 @@ def gate(tmp_path_factory):
 
 
 def test_draining_serves_open_connections_and_refuses_new_ones(repository, serve, gate):
-    """Clients take an idle connection for one that works; calls of gRPC are made elsewhere after UNAVAILABLE."""
+    """HTTP clients reuse idle connections; gRPC clients go elsewhere after UNAVAILABLE."""
     repository.add("slow", "python", gated("execute", gate), files={"1/model.py": GATE})
     server = serve(repository.path)
     open_before = http.client.HTTPConnection(server.http, timeout=60)
@@ -135,7 +135,7 @@ def test_grpc_requests_wait_for_the_start(repository, serve, gate):
 
 
 def test_a_stopping_server_serves_during_its_delay_and_is_not_ready(repository, serve):
-    """The second signal ends the delay; what takes longer than --exit-timeout-secs does not hold the process up."""
+    """The second signal ends the delay; --exit-timeout-secs bounds requests that take longer."""
     repository.add("simple", "add_sub", add_sub_config())
     stuck = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "3600000" } }\n')
     repository.add("stuck", "identity", stuck)
@@ -229,7 +229,7 @@ def as_tritonserver(tmp_path_factory):
 
 
 def test_the_log_has_tritons_lines_and_tables(as_tritonserver):
-    """What people grep in the log."""
+    """People search the log for these lines."""
     text = as_tritonserver.text()
     assert "loading: one:1" in text and "successfully loaded 'one'" in text
     assert re.search(r"\| Model +\| Version +\| Status +\|", text)

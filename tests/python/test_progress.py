@@ -54,7 +54,7 @@ class Terminal:
 
 
 def test_up_shows_step_and_duration_of_a_build_on_a_terminal(tmp_path):
-    """A line that changes: the step, the packages so far, the last line of the installer, the seconds; and none of the log."""
+    """One updating line shows step, packages, the installer's last line and seconds; no log lines appear."""
     folder = slow_model(tmp_path)
     with PackageIndex(processes.WHEELS, numpy="stalled") as index:
         words = [servers.galatea_binary(), "up", folder, "--http-port=0", "--grpc-port=0", "--metrics-port=0"]

@@ -105,7 +105,7 @@ def test_instances_do_not_share_state_and_inputs_are_not_modified(server):
 
 
 def test_shapes_and_types_not_compiled_for_are_refused(packages, tmp_path):
-    """The code itself would read beyond what it is given."""
+    """The compiled code would read out of bounds."""
     shutil.copytree(packages / "dense", tmp_path / "dense")
     config = tmp_path / "dense/config.pbtxt"
     declared = config.read_text()

@@ -355,7 +355,7 @@ def test_without_landlock_the_log_lists_the_gaps(places, others, level):
 
 
 def test_leftovers_of_a_killed_server_are_removed_by_the_next(places):
-    """The one that is killed, and the next, are those of the tests before and after this one."""
+    """The killed server served the test before this one; the next server serves the test after it."""
     first, second = places("strict", LANDLOCK), places("standard")
     left = Path(first.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
     used = Path(second.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
@@ -381,7 +381,7 @@ def test_without_seccomp_the_log_lists_the_gaps(places, others, level):
 
 
 def test_tensors_of_every_size_and_model_calls_work(places):
-    """What server and worker exchange needs none of what is refused."""
+    """Server and worker exchange data without any refused call."""
     identity = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \
         "        return [pb.InferenceResponse([pb.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]\n"
     caller = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \

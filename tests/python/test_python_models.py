@@ -100,7 +100,7 @@ def test_listed_differences_belong_to_existing_cases():
 
 
 def test_the_models_use_every_name_of_the_interface():
-    """No name of the surface is in no model of ours."""
+    """Every name of the interface occurs in one of the models."""
     source = "".join(path.read_text(encoding="utf-8") for path in python_cases.MODELS.rglob("*.py"))
     surface = (MODELS_SURFACE + " " + HELPERS).split()
     assert not [name for name in surface if name not in source]

@@ -116,7 +116,7 @@ def started(tmp_path, shared):
 
 @tiers.both
 def test_short_requests_do_not_wait_behind_a_long_one(target, started):
-    """Both instances are busy, a long request is the first that waits: the short ones behind it need the other instance only."""
+    """A long request waits first while both instances are busy; the short ones behind it need only the other instance."""
     gates = started(target, 2)
     busy = gates.begin("x", "y")
     long, *short = gates.queue("long", *[""] * 7)
@@ -129,7 +129,7 @@ def test_short_requests_do_not_wait_behind_a_long_one(target, started):
 
 @tiers.both
 def test_a_request_with_policy_delay_does_not_fail(target, started):
-    """Its time-out is over while it waits and when it is executed, and the policy of its queue is DELAY."""
+    """Its timeout ends while it waits; the queue policy is DELAY, so it is executed."""
     policy = "default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 100000 allow_timeout_override: true }"
     code = GATE.replace("[0].decode()", "[0][0].decode()").replace("np.zeros(1", "np.zeros((1, 1)")
     gates = started(target, 1, "max_batch_size: 1\n" + CONFIG + f"dynamic_batching {{ {policy} }}\n", code)
@@ -180,7 +180,7 @@ def test_queue_time_ends_when_the_model_begins(target, started):
 
 @tiers.both
 def test_a_long_request_does_not_delay_many_short_ones(target, started):
-    """While short ones come as fast as they can, so that many are on their way to each instance."""
+    """Short requests arrive so fast that each instance prefetches many."""
     gates, has_ended = started(target, 2), threading.Event()
     counts = [0] * 16
 
@@ -205,7 +205,7 @@ def test_a_long_request_does_not_delay_many_short_ones(target, started):
 
 
 def test_abandoned_requests_are_not_executed(started):
-    """The real server executes it all the same."""
+    """Triton executes abandoned requests anyway."""
     gates = started("galatea", 1)
     answers = gates.begin("a")
     answers += gates.queue("b")

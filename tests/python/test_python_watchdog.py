@@ -54,7 +54,7 @@ def test_callers_of_a_stopped_worker_wait_little_longer_than_the_limit(looping):
 
 
 def test_a_stopped_idle_worker_is_not_ready(looping):
-    """No request comes: not ready until the worker is replaced."""
+    """Without any request the model is not ready until the worker is replaced."""
     first = pid_of(looping, "runner")
     looping.hold.touch()
     os.kill(first, signal.SIGSTOP)
@@ -76,7 +76,7 @@ def test_a_model_in_an_endless_loop_is_replaced(looping):
 
 
 def test_a_model_loaded_from_a_request_restarts(shared):
-    """Its files came over the network: they are there for as long as the model, not only for the load."""
+    """The load request carried the files: they exist as long as the model, not only during the load."""
     server = shared()
     name = server.name("sent")
     files = {"config": '{"backend":"python","input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],'

@@ -145,7 +145,7 @@ THREE = "instance_group [ { count: 3 kind: KIND_CPU } ]\n"
 
 
 def test_a_kill_under_load_fails_one_request(runner):
-    """Eight callers: only the request that the worker was executing fails, the others wait for its successor."""
+    """Eight callers wait: only the executing request fails; the next worker answers the others."""
     first, stop, answers = pid_of(runner, "runner"), [], []
 
     def call():
@@ -184,7 +184,7 @@ def test_a_killed_worker_is_restarted_quickly(runner):
 
 
 def test_killed_workers_leave_no_processes_or_files(runner):
-    """Six deaths, one right after the other: the same number of processes and files as after the first."""
+    """Six kills in a row leave as many processes and files as the first one."""
     pid, files = pid_of(runner, "runner"), None
     for _ in range(6):
         os.kill(pid, signal.SIGKILL)
@@ -216,7 +216,7 @@ def with_workers(folder, serve, *flags):
 
 
 def test_a_killed_server_leaves_no_workers_or_memory(tmp_path, serve):
-    """kill -9 of the server: no worker survives it, and nothing of it had a name in /dev/shm."""
+    """After kill -9 of the server no worker survives, and /dev/shm holds nothing of it."""
     server, workers = with_workers(tmp_path, serve)
     assert not [memory for pid in (server.pid, *workers) for memory in processes.named_memory(pid)]
     server.process.kill()
@@ -241,7 +241,7 @@ def test_a_stopped_server_leaves_no_workers_and_valid_logs(tmp_path, serve):
 
 
 def test_child_processes_do_not_hide_a_workers_end(runner):
-    """A fork that ends is nothing; one that lives on hides its parent's death from no one."""
+    """A child that ends has no effect; one that lives on does not hide the death of the worker."""
     first = pid_of(runner, "runner")
     assert post(runner, "runner", 3)[0] == 200
     assert pid_of(runner, "runner") == first
@@ -257,7 +257,7 @@ def test_child_processes_do_not_hide_a_workers_end(runner):
 
 
 def test_printed_lines_are_passed_on_unchanged(runner):
-    """What a model prints comes out of the server as it is, long and broken lines too; a child's as well."""
+    """The server passes on the output of a model and its children unchanged, long and partial lines included."""
     printed = {5: ["^a line to stdout$", "^a line to stderr$"], 6: [f"^{'x' * 300_000}$"], 7: ["^from a child$"], 8: ["no text$"]}
     # One after the other: what comes from stderr while a long line of stdout is still coming stands in the middle of it.
     for case, lines in printed.items():
@@ -278,7 +278,7 @@ def test_lines_of_two_models_do_not_mix(shared):
 
 
 def test_printed_lines_become_json_in_a_json_log(shared):
-    """Each line is a JSON object, and those of a model say which one."""
+    """Each line is a JSON object; lines of a model name the model."""
     server = with_runner(shared(*shared_flags.in_json()))
     for case in (5, 6, 7, 8):
         assert post(server, "runner", case)[0] == 200
@@ -295,7 +295,7 @@ def test_printed_lines_become_json_in_a_json_log(shared):
 
 
 def test_log_settings_reach_running_models(runner):
-    """Their loggers say more or less from the change on."""
+    """Loggers of running models follow the change at once."""
     try:
         for change, more in (({}, 1), ({"log_verbose_level": 1}, 2), ({"log_info": False}, 1), ({"log_verbose_level": 0}, 0)):
             set_log(runner, change)
@@ -319,7 +319,7 @@ def lines_of_a_request(server):
 
 
 def test_a_stalled_log_reader_blocks_no_request(runner):
-    """More is printed than the pipe and the server's own memory hold while nobody reads; what is missing is told."""
+    """Output exceeds the pipe and the buffer while nobody reads; the log counts the lost lines."""
     # The thread that reads the server's output waits for this lock at the next line.
     with runner._changed:
         for _ in range(16):
@@ -346,7 +346,7 @@ def test_an_exception_is_logged_once_with_its_traceback(runner):
 
 
 def test_a_model_answers_with_one_of_three_workers_lost(shared):
-    """With two of three instances left the model answers on."""
+    """The model answers with the two remaining instances."""
     server = with_runner(shared(), THREE)
     workers = eventually("three workers run", lambda: len(found := processes.running(server.pid)) == 3 and found)
     server.hold.touch()

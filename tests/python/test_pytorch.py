@@ -167,7 +167,7 @@ def test_outputs_of_batched_requests_equal_those_of_the_onnx_twin(server, reposi
 
 
 def test_silero_equals_its_onnx_twin(server):
-    """The module keeps its state from frame to frame; the twin is given it back."""
+    """The module keeps its state between frames; the test passes it to the twin."""
     session = onnxruntime.InferenceSession(WHEELS / "silero_vad/data/silero_vad.onnx")
     time = np.arange(512 * 60) / 16000
     tone = sum(np.sin(2 * np.pi * 120 * k * time) / k for k in range(1, 12)) * (np.sin(2 * np.pi * 3 * time) > 0)

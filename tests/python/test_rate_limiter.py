@@ -162,7 +162,7 @@ def both_held(world, first, second, count):
 @tiers.both
 @pytest.mark.parametrize("is_given", [False, True], ids=["default", "explicit"])
 def test_models_that_share_a_resource_take_turns_by_priority(world, target, is_given):
-    """The larger demand is all there is: with it only one executes, the first twice as often as the second."""
+    """The supply is the larger demand: one model executes at a time, the first twice as often."""
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(f"{resource('R', 2)}, {resource('S', 2, is_global=True)}", priority=2))
     with world.start(target, ON, *(GIVEN if is_given else [])):
@@ -254,7 +254,7 @@ def test_batches_are_full_while_the_other_instance_waits(world):
 
 @tiers.both
 def test_a_sequence_stays_with_its_instance(world, target):
-    """Even if another instance would have the next turn. Two sequences, of which one executes at a time."""
+    """The next turn may belong to another instance. Two sequences execute one at a time."""
     batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }\n"
     groups = [limited(resource("R", 4)), limited(resource("R", 2), priority=5)]
     world.add("m", *groups, more=batching, batch=1)
@@ -317,7 +317,7 @@ def test_a_resource_is_either_global_or_per_device(world, target):
 
 
 def test_the_default_supply_follows_the_loaded_models(world):
-    """While others execute, which a load in the real one waits for."""
+    """The supply changes while others execute; in Triton such a load waits."""
     world.add("small", limited(resource("R", 1), count=2))
     world.add("large", limited(resource("R", 2)))
     with world.start("galatea", ON, EXPLICIT):

@@ -120,7 +120,7 @@ def vector_config(**more):
 
 
 def test_claimed_string_counts_allocate_no_memory(server):
-    """Many inputs, each of which says that it has a hundred million strings: the old server asked for all of it."""
+    """Many inputs each claim a hundred million strings."""
     claim = b'{"name":"I%d","shape":[99999999],"datatype":"BYTES","data":[""]}'
     body = b'{"inputs":[' + b",".join(claim % number for number in range(100_000)) + b"]}"
     memory = Memory(server)
@@ -132,7 +132,7 @@ def test_claimed_string_counts_allocate_no_memory(server):
 
 @pytest.mark.parametrize("field", [5, 6], ids=["inputs", "outputs"])
 def test_empty_grpc_fields_cost_little_memory(server, field):
-    """Two bytes each on the wire, some 140 once decoded."""
+    """Each field has two bytes on the wire and about 140 once decoded."""
     payload = service_pb2.ModelInferRequest(model_name="vector").SerializeToString() + bytes([field << 3 | 2, 0]) * 4_000_000
     memory = Memory(server)
     assert call(server, "ModelInfer", payload) in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
@@ -193,7 +193,7 @@ def test_classification_of_a_large_tensor_costs_little_memory(server):
 
 
 def test_long_bodies_of_many_clients_stay_within_the_budget(shared):
-    """What is refused goes back at once, and what waits to be ranked is counted: at most twice the budget is in use."""
+    """Refused bodies free their memory at once; waiting ones count. At most twice the budget is in use."""
     server = shared(*shared_flags.narrow())
     server.place("vector", "identity", identity_config())
     # What comes in, what goes out and what is ranked fit together where one client asks.
@@ -226,7 +226,7 @@ def test_label_files_must_lie_in_the_model_folder(server, tmp_path_factory):
 
 
 def test_label_files_must_be_regular_files(server):
-    """A FIFO is opened without end by whoever reads it; a sparse file of 2 GB would be read whole."""
+    """Opening a FIFO would block for ever; a sparse file of 2 GB would be read whole."""
     os.mkfifo(server.repository / "vector/fifo")
     with open(server.repository / "vector/huge.txt", "wb") as file:
         file.truncate(2_000_000_000)
@@ -259,7 +259,7 @@ def test_huge_numbers_of_priority_levels_cost_no_memory(server):
 
 
 def test_failed_loads_leave_no_memory(server):
-    """Names of 60 KB that are no model's."""
+    """Loads unknown models with names of 60 KB."""
     memory = Memory(server)
     with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)

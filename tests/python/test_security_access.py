@@ -137,7 +137,7 @@ def leave_beside_clients(server, begun):
 
 
 def test_idle_clients_do_not_delay_the_exit(restricted):
-    """Nor does a stream of reflection that is open for ever."""
+    """An open reflection stream does not delay the exit either."""
     with grpc.insecure_channel(restricted.grpc) as channel:
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)
         given, ended = [("triton-grpc-protocol-key", "secret")], threading.Event()

@@ -27,7 +27,7 @@ PUBLIC = {"pypi.org", "huggingface.co"}
 
 
 def test_the_network_barrier_ends_connecting_programs():
-    """What the test below rests on."""
+    """The next test relies on this barrier."""
     for code in ("s.create_connection(('127.0.0.1', 9))", "s.getaddrinfo('example.invalid', 80)", "s.socket(s.AF_INET, s.SOCK_DGRAM)"):
         done = subprocess.run([*WITHOUT, sys.executable, "-c", f"import socket as s; {code}"], capture_output=True)
         assert done.returncode == -signal.SIGSYS, (code, done)
@@ -59,7 +59,7 @@ def test_local_commands_open_no_connection(tmp_path):
 
 
 def test_the_sources_name_no_other_host():
-    """Of the constants that hold an address with a public host."""
+    """Checks the constants that hold an address with a public host."""
     named = set()
     for path in ROOT.glob("crates/*/*/src/**/*.rs"):
         for _, host in re.findall(r'\b(?:const|static) (\w+): &(?:\'static )?str =\s*"https?://([\w.-]+)', path.read_text()):

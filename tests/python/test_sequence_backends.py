@@ -106,7 +106,7 @@ def test_a_sequence_is_summed(server, model, protocol, steps):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_interleaved_sequences_of_a_stream_are_summed(server, model):
-    """Four sequences take turns, as many as have a place at once."""
+    """Four sequences take turns; each has a slot."""
     numbers = {sequence: [random.Random(sequence).randrange(100) for _ in range(6)] for sequence in (11, 12, 13, 14)}
     many = model != "single"
     live = numbers if many else {11: numbers[11]}
@@ -152,7 +152,7 @@ def test_a_sequence_without_an_end_may_be_restarted(server, model):
 
 
 def test_a_long_idle_sequence_frees_its_slot(server):
-    """It has the only one, and another waits for it."""
+    """It holds the only slot, and another sequence waits for it."""
     with clients.client(server, "grpc") as stock:
         ask(stock, "grpc", "brief", 1, 1, "s")
         assert ask(stock, "grpc", "brief", 2, 7, "se") == 7
@@ -240,7 +240,7 @@ def test_waiting_requests_are_executed_together(case, backend, hold):
 
 
 def test_a_sequence_waits_for_the_previous_one_of_its_id(hold):
-    """One whose name ends and begins anew while all places are taken, and one that begins anew without an end."""
+    """An id ends and starts again while all slots are taken; another starts again without an end."""
     requests = [(n, n, "s") for n in (1, 2, 3, 4)] + [(5, 1, "s"), (5, 2, "e"), (5, 10, "s"), (5, 20, "e")]
     requests += [(n, 100, "e") for n in (1, 2, 3, 4)]
     server = hold("sequence", config("sequence"), 8, 2)
@@ -252,7 +252,7 @@ def test_a_sequence_waits_for_the_previous_one_of_its_id(hold):
 
 
 def test_a_slow_sequence_catches_up(hold):
-    """With the oldest strategy each sequence has one request in a batch, whoever else has several waiting."""
+    """With the oldest strategy a batch holds one request of each sequence, however many wait."""
     sequences = {1: [1], 2: [2] * 4, 3: [3] * 6, 4: [4] * 6}
     server = hold("dyna_sequence", config("dyna_sequence", OLDEST), 4)
     requests = [(n, numbers[i], flags) for n, numbers in sequences.items() for i, flags in enumerate(flags_of(len(numbers)))]

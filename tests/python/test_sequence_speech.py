@@ -140,7 +140,7 @@ def test_many_concurrent_speech_streams_stay_separate(server, model, request):
 
 @pytest.mark.parametrize("model", ["onnx_direct", "onnx_oldest", "single_oldest"])
 def test_speech_streams_share_one_grpc_stream(server, model):
-    """All chunks are sent without a wait for an answer."""
+    """All chunks are sent without waiting for responses."""
     streams = {200 + seed: speech_models.speech(seed, 20) for seed in range(4)}
     inputs = {sequence: asked(model, chunks) for sequence, chunks in streams.items()}
     requests = []

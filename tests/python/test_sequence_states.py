@@ -175,7 +175,7 @@ def test_every_backend_keeps_the_state_of_a_sequence(server, model, request):
 
 @pytest.mark.parametrize("model", ["growing", "growing_direct"])
 def test_states_of_different_sizes_join_one_batch(server, model):
-    """Each sequence is at another step, so that no two states have one shape."""
+    """Each sequence is at another step, so all states have different shapes."""
     def run(sequence):
         with clients.client(server, "grpc") as stock:
             steps = sequence + 3

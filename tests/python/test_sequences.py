@@ -119,7 +119,7 @@ def test_rescheduled_requests_equal_tritons(case, target, stage, recorded):
 
 
 def test_a_model_that_is_not_iterative_cannot_reschedule_requests(stage):
-    """The real server leaves such a request open for ever."""
+    """Triton leaves such a request open for ever."""
     text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle such a flag."
     plain = "oldest { max_candidate_sequences: 4 }"
 
@@ -159,7 +159,7 @@ def sums(lines):
 
 
 def test_an_idle_sequence_frees_its_slot_for_a_waiting_one(server):
-    """And is over: what is sent of it later has no start."""
+    """The idle sequence is over: its later requests have no start."""
     assert sums(ask(server, step(1, 1, "s", model="single"))) == [1]
     # It waits until the first is idle for 0.4 s, which nothing else ends.
     assert sums(ask(server, step(2, 5, "se", model="single"))) == [5]
@@ -181,7 +181,7 @@ def pending(server):
 
 
 def test_a_disconnected_client_ends_its_sequence(server):
-    """One request of it waits behind another sequence: nothing of it is executed, and its name is free."""
+    """Its request waits behind another sequence: it is never executed, and the id is free."""
     assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
     with clients.client(server, "grpc") as stock:
         arrays = {"INPUT": np.full([1, 1], 7, np.int32)}

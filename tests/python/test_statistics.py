@@ -62,7 +62,7 @@ def test_four_batched_requests_are_one_execution(repository, stage):
 
 @pytest.mark.parametrize("how", ["execute", "panic"])
 def test_a_failed_execution_counts_as_failure_and_execution(repository, stage, how):
-    """A failure counts as one of the backend and as an execution, and as no inference; the next request is fine."""
+    """A failure counts as a backend failure and an execution, not as an inference; the next request succeeds."""
     repository.add("failing", "failing", identity_config())
     server = stage.serves(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
@@ -167,7 +167,7 @@ def response_statistics(server):
 
 
 def test_response_statistics_of_square_equal_tritons(repository, stage):
-    """What upstream's test of `square` looks at: the last response of each request is empty, the two before it fail."""
+    """Triton's test of `square` expects this: the last response of each request is empty, the two before it fail."""
     repository.add("square", "square", SQUARE)
     server = stage.serves(repository.path)
     assert response_statistics(server) == {}

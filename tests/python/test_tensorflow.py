@@ -71,7 +71,7 @@ def test_outputs_equal_tensorflows(server, made, name, protocol):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_half_and_brain_floats_keep_their_bits(server, made, protocol):
-    """By their bits."""
+    """Compares the bits."""
     given, wanted = answers(made, "precision")
     module = clients.MODULES[protocol]
     with clients.client(server, protocol) as stock:

@@ -242,7 +242,7 @@ def test_curl_connects_with_a_client_certificate(strict, files):
 
 
 def test_clients_without_alpn_are_accepted(server, files):
-    """Clients without it are let in, on both; those that ask for another protocol are not."""
+    """Both ports accept clients without ALPN and refuse clients that request another protocol."""
     for address in (server.http, server.grpc):
         with socket.create_connection(address.split(":"), LIMIT) as plain:
             with context(files).wrap_socket(plain, server_hostname="localhost") as stream:
@@ -417,7 +417,7 @@ def test_the_client_commands_connect_over_tls(url, strict, files):
 
 
 def test_the_console_works_over_https(server, files):
-    """The page and what it asks for: every address in it is one of the same server, without a scheme."""
+    """Every address in the page leads to the same server, without a scheme."""
     status, body = get(https(files, server.http), "/")
     assert status == 200 and b"http://" not in body.replace(b"http://www.w3.org", b"")
 

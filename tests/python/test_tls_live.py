@@ -150,7 +150,7 @@ def test_client_authorities_can_be_withdrawn(files, live):
 
 @pytest.mark.parametrize("form", ["traditional", "ed25519", "rsa", "chain"])
 def test_keys_in_every_form_are_read_on_reload(form, files, live):
-    """The files that a start reads are read by the same code; other tests start with PKCS #8."""
+    """A start reads files with the same code; other tests start with PKCS #8 keys."""
     pair = files.authority.issue(key="rsa" if form == "rsa" else "ec")
     if form == "traditional":
         certificates.openssl("ec", "-in", pair.key, "-out", pair.key)

@@ -298,7 +298,7 @@ def test_a_read_only_home_does_not_prevent_the_start(tmp_path):
 
 
 def test_a_full_disk_does_not_prevent_the_start(tmp_path):
-    """Whatever is left of it must not keep the disk full."""
+    """Leftovers must not keep the disk full."""
     home = tmp_path / "home"
     home.mkdir()
     full, size = (small_disk, "6m") if namespace() else (small_files, "4096")
@@ -312,7 +312,7 @@ def test_a_full_disk_does_not_prevent_the_start(tmp_path):
 
 
 def test_ports_in_use_are_skipped_and_reported(tmp_path):
-    """In a network of its own, where the usual ports are what this test makes of them."""
+    """Runs in its own network namespace, so the test controls the default ports."""
     script = """\
     ip link set lo up
     "$1" -c '

@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// A crate without a fault is one of which nobody knows whether its tests notice anything.
+    /// Without a mutant nobody knows if the tests of a crate notice a fault.
     #[test]
     fn each_crate_has_a_mutant() {
         let changed: BTreeSet<PathBuf> =

@@ -380,7 +380,7 @@ mod tests {
         assert!(text.contains("'/nowhere/python' cannot be executed"), "{text}");
     }
 
-    /// The script lies where it may not be read; where the kernel cannot see to that, it ends by itself.
+    /// The sandbox forbids reading the script; without kernel support the script ends by itself.
     #[test]
     fn the_error_of_a_sandboxed_program_mentions_the_sandbox() {
         let folder = tempfile::tempdir().expect("folder");

@@ -261,7 +261,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever one byte is changed to, nothing is read whose tensors do not have the bytes that they ask for.
+        /// No change of one byte gives an entry whose tensors lack bytes.
         #[test]
         fn changed_bytes_cause_no_panic(at in any::<proptest::sample::Index>(), to in any::<u8>()) {
             let mut bytes = encode(&sample());

@@ -181,7 +181,7 @@ fn a_connection_without_a_complete_body_is_closed() {
     assert_eq!(ask(&mut idle).expect("still open"), b'.');
 }
 
-/// However the protocol asks the stream meanwhile: what counts are the bytes that the socket takes.
+/// Only bytes that the socket accepts count, however the protocol polls the stream.
 #[test]
 fn a_client_that_does_not_read_is_disconnected() {
     let limits = || {

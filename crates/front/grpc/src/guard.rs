@@ -252,7 +252,7 @@ mod tests {
         start.elapsed()
     }
 
-    /// 20,000 are taken at once, and 20,000 a second.
+    /// The guard reads 20,000 at once and then 20,000 a second.
     #[tokio::test(start_paused = true)]
     async fn priority_frames_are_read_at_a_limited_rate() {
         let flood = |count| frame(PRIORITY, 1, &[0, 0, 0, 0, 16]).repeat(count);
@@ -261,7 +261,7 @@ mod tests {
         assert!((2 * SECOND..3 * SECOND).contains(&took), "{took:?}");
     }
 
-    /// 2,000 are answered at once, and 2,000 a second.
+    /// The guard answers 2,000 at once and then 2,000 a second.
     #[tokio::test(start_paused = true)]
     async fn ping_and_settings_frames_are_read_at_a_limited_rate() {
         for one in [frame(PING, 0, b"a flood!"), frame(SETTINGS, 0, &[])] {

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(joining.stream.taken, b"headmessagestatus");
     }
 
-    /// Whatever the stream takes at a time: nothing is lost, and it is flushed only between frames.
+    /// The stream accepts any number of bytes at a time: none is lost, and flushes come only between frames.
     #[test]
     fn frames_are_sent_whole_and_in_order() {
         let lengths = [3, 4096, 1, 5000, 10, 4090, 6, 7, 20_000, 2];

@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// Calls that end when their channel does.
+    /// The calls end with their channel.
     #[test]
     fn woken_calls_end_and_free_their_places() {
         let wake_ups = Arc::<Wakeups>::default();

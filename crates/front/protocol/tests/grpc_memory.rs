@@ -145,7 +145,7 @@ fn decoding_takes_at_most_four_times_the_bytes_of_a_request() {
     }
 }
 
-/// What honest clients send grows as well, and is small.
+/// Requests of honest clients grow too when decoded, but stay small.
 #[test]
 fn a_large_mask_of_small_numbers_is_accepted() {
     let mask = typed(b"INT64", 3, &[1; 1 << 20]);

@@ -109,7 +109,7 @@ Anonymous:             0 kB
         assert_eq!(code_of(smaps), std::slice::from_ref(&program));
     }
 
-    /// Of the program itself: the tests that run beside this one go on.
+    /// The test releases the code of this program; tests that run beside it continue.
     #[test]
     fn released_code_is_read_again_on_use() {
         let code = || -> usize {

@@ -69,7 +69,7 @@ mod tests {
         assert!(resident().is_some_and(|bytes| bytes > 1 << 20));
     }
 
-    /// Blocks so small that the allocator keeps them, with some in use between them.
+    /// The blocks are so small that the allocator keeps them, with used ones between them.
     #[test]
     fn free_memory_returns_to_the_system() {
         let mut blocks: Vec<Option<Vec<u8>>> =

@@ -137,7 +137,7 @@ fn other_files_and_truncated_archives_are_refused() {
     assert!(matches!(error, UnpackError::Read(_)), "{error}");
 }
 
-/// A few kilobytes of an archive that are megabytes of zeros, in many files and in one.
+/// A few kilobytes of archive hold megabytes of zeros, in many files and in one.
 #[test]
 fn an_archive_bomb_is_refused_before_it_is_written() {
     let zeros = "\0".repeat(300 << 10);
@@ -179,7 +179,7 @@ fn implicit_folders_count_against_the_limit() {
     assert!(message.contains("more than 100 files"), "{message}");
 }
 
-/// A sparse file: a terabyte of holes takes no room, and counts all the same.
+/// A sparse file with a terabyte of holes takes no space but counts against the limit.
 #[test]
 fn sparse_holes_count_against_the_limit() {
     let mut archive = TestArchive::new();
@@ -198,7 +198,7 @@ fn sparse_holes_count_against_the_limit() {
     archive.refused("more than 1048576 bytes");
 }
 
-/// The library reads a long name into memory before it gives out its entry.
+/// The library reads a long name into memory before it returns the entry.
 #[test]
 fn a_name_of_many_megabytes_is_not_read() {
     for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {

@@ -229,7 +229,7 @@ fn unknown_accelerators_are_refused() {
     load(&identity(), &with("gpu", "tensorrt")).expect("means nothing on the CPU, as in Triton");
 }
 
-/// The library that is installed for tests is built for CPUs.
+/// The library installed for tests supports only CPUs.
 #[test]
 fn gpu_instances_need_a_library_with_gpu_support() {
     assert!(!backend().can_use_gpus());
@@ -302,7 +302,7 @@ fn identity_of_open_rank() -> Folder {
     model_folder(&graph.node("Identity", &["X"], &["Y"]).bytes())
 }
 
-/// The library gives such a tensor no dimensions, as one that has none.
+/// The library reports no dimensions for such a tensor, as for a scalar.
 #[test]
 fn configured_shapes_are_accepted_for_tensors_of_unknown_rank() {
     let folder = identity_of_open_rank();
@@ -322,7 +322,7 @@ fn configured_shapes_are_accepted_for_tensors_of_unknown_rank() {
     );
 }
 
-/// The file and the library are both told, and the flag that names another library.
+/// The error names both versions and the flag for another library.
 #[test]
 fn a_model_with_a_newer_opset_is_refused_with_both_versions() {
     let graph = || {
@@ -340,7 +340,7 @@ fn a_model_with_a_newer_opset_is_refused_with_both_versions() {
     }
 }
 
-/// Completion opens the model with its operators, too.
+/// Completion opens the model with its operator library, too.
 #[test]
 fn completion_opens_the_operator_library() {
     let text = "model_operations { op_library_filename: \"libnone.so\" }";

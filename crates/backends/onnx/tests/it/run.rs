@@ -104,7 +104,7 @@ fn an_initialiser_listed_as_input_may_be_omitted() {
     );
 }
 
-/// Output `Y` is declared of another rank than it has.
+/// The model declares another rank for output `Y` than it has.
 #[test]
 fn a_wrong_declared_rank_returns_the_true_shape() {
     let graph = Builder::default()

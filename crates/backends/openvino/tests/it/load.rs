@@ -111,7 +111,7 @@ fn omitted_fields_are_completed() {
     assert_eq!(complete(&batched, "", &eight).expect("completed").max_batch_size, 8);
 }
 
-/// Streams are made for a number of instances: another number is another load, unless the configuration says the streams.
+/// Streams are created for a number of instances: another number needs a reload, unless the configuration sets the streams.
 #[test]
 fn instances_can_be_added_only_with_a_configured_number_of_streams() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));

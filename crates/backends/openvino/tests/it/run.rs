@@ -7,7 +7,7 @@ fn tensor(name: &str, shape: &[i64], values: &[f32]) -> Tensor {
     Tensor::new(name, DataType::Fp32, shape, floats(values))
 }
 
-/// 256 x 256 numbers are handed on as they are, without a copy.
+/// 256 x 256 numbers are passed on without a copy.
 #[test]
 fn large_outputs_are_not_overwritten_by_the_next_run() {
     for (model, inputs, output) in [
@@ -80,7 +80,7 @@ fn a_scalar_output_is_one_number() {
     }
 }
 
-/// OpenVINO would compute with other values, and say nothing.
+/// OpenVINO would silently compute with other values.
 #[test]
 fn values_that_openvino_would_corrupt_are_refused_with_their_index() {
     let bytes = |data_type, value: u128| match data_type {

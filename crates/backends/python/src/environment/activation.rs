@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells two variables in place of all, as the interpreter is asked to.
+    /// Prints two variables instead of all, like the interpreter.
     const INTERPRETER: &str = "#!/bin/sh\nprintf 'galatea-activated {\"MINE\":\"%s\",\"KNOWN\":\"%s\",\"PWD\":\"x\"}\\n' \"$MINE\" \"$KNOWN\"\n";
 
     #[test]

@@ -347,7 +347,7 @@ fn the_default_environment_serves_models_without_their_own() {
     assert_eq!(case.refusal(), expected);
 }
 
-/// The cache stays within its limit, but for what workers run in.
+/// The cache stays within its limit, except for environments that workers use.
 #[test]
 fn the_cache_is_pruned_but_environments_in_use_are_kept() {
     let case = Case::new().with("environment-cache-max-byte-size", "1");
@@ -391,7 +391,7 @@ fn an_archive_that_unpacks_to_too_much_is_refused_with_the_option() {
     assert_eq!(case.cached(), NOTHING);
 }
 
-/// Reading a pipe that nobody writes to would hold the load for ever.
+/// Reading a pipe without a writer would block the load for ever.
 #[test]
 fn a_pipe_is_refused_as_an_environment() {
     let case = Case::new().with_path("pipe");

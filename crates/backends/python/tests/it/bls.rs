@@ -221,7 +221,7 @@ fn metrics_are_removed_with_their_worker() {
     assert_eq!(page(&access), "");
 }
 
-/// As a model is written that makes its metrics where it needs them, and keeps only their family.
+/// The model creates its metrics when it needs them and keeps only their family.
 #[test]
 fn a_kept_metric_family_accepts_recreated_metrics() {
     let class = r#"
@@ -242,7 +242,7 @@ fn a_kept_metric_family_accepts_recreated_metrics() {
     assert!(page(&access).contains("kept{a=\"1\",b=\"2\"} 3"), "{}", page(&access));
 }
 
-/// The processes of a model's instances share a series; the end of one does not take it from the others.
+/// The processes of a model's instances share a series, which outlives the end of one process.
 #[test]
 fn instances_share_one_metric_series() {
     let class = r#"
@@ -265,7 +265,7 @@ fn instances_share_one_metric_series() {
     assert!(page(&access).contains("shared{by=\"all\"} 3"), "{}", page(&access));
 }
 
-/// Its name is free again then, for another kind as well.
+/// The name is free again, also for another kind.
 #[test]
 fn a_removed_metric_family_removes_its_series() {
     let body = r#"
@@ -298,7 +298,7 @@ fn page(access: &ServerAccess) -> String {
     text
 }
 
-/// Calls without end whose responses it does not wait for: they come to an end, and the worker goes on.
+/// The model makes endless calls without waiting for responses: the limit stops them, and the worker continues.
 #[test]
 fn the_number_of_open_calls_of_a_model_is_bounded() {
     let body = r#"

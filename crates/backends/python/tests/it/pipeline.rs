@@ -55,7 +55,7 @@ fn complete(instance: &mut dyn ModelInstance, mut batch: Batch) -> Result<InferR
     }
 }
 
-/// Small ones travel in the message, large ones in shared memory.
+/// Small requests travel in the message, large ones in shared memory.
 #[test]
 fn requests_queued_in_a_worker_can_be_taken_back_and_run_elsewhere() {
     let folder = tempfile::tempdir().expect("folder");
@@ -82,7 +82,7 @@ fn requests_queued_in_a_worker_can_be_taken_back_and_run_elsewhere() {
     }
 }
 
-/// Three wait: they come back in their order, what is taken is not executed, and the worker goes on with the rest.
+/// Three requests wait: they return in order, are not executed, and the worker continues with the rest.
 #[test]
 fn several_queued_requests_are_taken_back_in_order() {
     let folder = tempfile::tempdir().expect("folder");
@@ -108,7 +108,7 @@ fn several_queued_requests_are_taken_back_in_order() {
     }
 }
 
-/// Short requests may wait in numbers, long ones or large ones may not.
+/// Many short requests may be prefetched, but no long or large ones.
 #[test]
 fn the_prefetch_depth_follows_execution_times() {
     let folder = tempfile::tempdir().expect("folder");
@@ -156,7 +156,7 @@ fn requests_queued_behind_a_worker_exit_were_not_begun() {
     assert_eq!(handle.take_first_back(2), ReturnedRequests::Batch(2));
 }
 
-/// Also when the worker ended before it has read what it was to execute.
+/// The worker ends before it reads the requests.
 #[test]
 fn requests_the_worker_never_read_were_not_begun() {
     let loaded = waiting().load();
@@ -173,7 +173,7 @@ fn requests_the_worker_never_read_were_not_begun() {
     complete(&mut *instance, second).expect_err("it ended");
 }
 
-/// From another thread, again and again, at the very moment when the worker goes on with them: each is executed once.
+/// Another thread takes requests back while the worker begins them: each is executed once.
 #[test]
 fn taking_back_races_safely_with_the_worker() {
     const ROUNDS: usize = 300;

@@ -89,7 +89,7 @@ fn a_model_decides_its_readiness() {
     assert!(!loaded.model.has_readiness_check());
 }
 
-/// As in Triton: the check goes on, and who asks next gets its result.
+/// The check continues, and the next caller gets its result, as in Triton.
 #[test]
 fn a_slow_readiness_check_answers_the_next_caller() {
     let class = format!(

@@ -66,7 +66,7 @@ fn a_models_own_parameter_overrides_the_setting() {
     assert!(text.contains("within 1 s (EXECUTION_TIMEOUT_SECS)"), "{text}");
 }
 
-/// Long before its time-out, since it will not go on by itself; while it has a request and while it has none.
+/// The watchdog acts long before the timeout, with and without a request in progress.
 #[test]
 fn a_stopped_worker_is_replaced() {
     let loaded = Written::execute(PID).load();

@@ -148,7 +148,7 @@ fn the_model_is_finalized_and_a_slow_finalize_is_killed() {
     drop(instance);
 }
 
-/// A process that left the group and goes on sending events: the exit is not held up by what it sends.
+/// A child left the process group and keeps sending events: they do not delay the exit.
 #[test]
 fn a_child_process_that_floods_events_does_not_hide_the_exit() {
     let body = r#"

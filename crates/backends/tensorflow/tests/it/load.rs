@@ -214,7 +214,7 @@ fn other_files_in_place_of_a_model_are_refused() {
     assert!(configure(&identity(), &text).is_err() || load(&identity(), &text).is_err());
 }
 
-/// None of them ends the process, and each is told as an error of the load.
+/// Each model fails its load with an error, and none ends the process.
 #[test]
 fn hostile_models_are_refused() {
     let good = graph::identity(Fp32);

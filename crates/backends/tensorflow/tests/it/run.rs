@@ -34,7 +34,7 @@ fn scalars_are_configured_with_one_dimension() {
     assert_eq!(answer.output("T").unwrap(), &tensor("T", [1], &[3.0]));
 }
 
-/// The memory of a request is lent to the library, which must not compute in it.
+/// The library borrows the memory of a request and must not write to it.
 #[test]
 fn an_input_is_neither_copied_nor_modified() {
     let graph = Builder::default()

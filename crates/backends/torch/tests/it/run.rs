@@ -216,7 +216,7 @@ fn raised_exceptions_are_reported() {
     assert!(!error.message().contains("Traceback"), "{error}");
 }
 
-/// Neither on the way in nor on the way out: the answer is the request's own memory.
+/// Inputs and outputs are not copied: the output is the memory of the request.
 #[test]
 fn a_single_request_is_executed_without_copies() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return x");
@@ -229,7 +229,7 @@ fn a_single_request_is_executed_without_copies() {
     assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[1.0, 2.0, 3.0, 4.0]));
 }
 
-/// Batch normalisation counts in training; such models are still shared, and their inputs not copied.
+/// Batch normalisation writes only in training: such models stay shared, and their inputs are not copied.
 #[test]
 fn writes_in_training_mode_only_do_not_count_as_writes() {
     let script = Script::new(
@@ -259,7 +259,7 @@ fn unaligned_inputs_are_read_correctly() {
     );
 }
 
-/// Others may read the request's memory: an ensemble's next step does.
+/// Others may read the memory of the request, such as the next step of an ensemble.
 #[test]
 fn a_model_that_modifies_its_input_gets_a_copy() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return torch.add_(x, 1)");
@@ -320,7 +320,7 @@ fn state_is_shared_between_instances_on_request() {
     assert_eq!(totals, [floats(&[400.0])]);
 }
 
-/// What a module keeps of a request stays there when the request is gone.
+/// A module may keep data of a request after the request is gone.
 #[test]
 fn a_module_may_keep_a_reference_to_its_input() {
     let script = Script::new(

@@ -140,7 +140,7 @@ fn check_python(code: &str, allowed: [bool; 2]) {
     check(&format!("python3 -c 'import os, socket\n{code}'"), allowed, FILTERS);
 }
 
-/// Files are another matter: the interpreter may lie anywhere.
+/// Files stay accessible, because the interpreter may lie anywhere.
 const FILTERS: KernelSupport = KernelSupport { landlock: 0, has_filters: true };
 
 #[test]

@@ -99,7 +99,7 @@ fn an_override_with_too_many_elements_is_refused_before_allocation() {
     );
 }
 
-/// As protobuf's own reader does, and with it Triton.
+/// Protobuf's own reader does the same, and so does Triton.
 #[test]
 fn lenient_json_is_accepted_in_overrides() {
     let strict = parse_json(r#"{"max_batch_size":4,"instance_group":[{"count":2}],"name":"m"}"#);

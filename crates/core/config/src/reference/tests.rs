@@ -25,7 +25,7 @@ fn every_message_and_field_is_documented() {
     assert_eq!(SECTIONS.len(), places.len());
 }
 
-/// What has a row in the table of support is told by that row, and nothing else is said to be.
+/// The page repeats each row of the table of warnings and adds no other.
 #[test]
 fn fields_without_effect_are_those_of_the_warning_table() {
     for place in all_places() {
@@ -84,7 +84,7 @@ fn fields_documented_as_refused_are_refused() {
     }
 }
 
-/// The defaults that the page tells and the server fills in.
+/// The server fills in the defaults that the page documents.
 #[test]
 fn documented_defaults_are_those_filled_in() {
     let text = "backend: 'onnxruntime' max_batch_size: 6 dynamic_batching {}";

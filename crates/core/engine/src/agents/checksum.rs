@@ -141,7 +141,7 @@ mod tests {
         );
     }
 
-    /// Its digest would tell what the file is.
+    /// The digest would reveal the content of the file.
     #[test]
     fn files_outside_the_model_are_not_read() {
         for path in ["/etc/passwd", "../m2/1/model.py", "1/../../x", "", "."] {

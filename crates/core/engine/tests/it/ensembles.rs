@@ -143,7 +143,7 @@ fn ensembles_are_loaded_and_unloaded_with_their_models() {
     });
 }
 
-/// The unload comes while a reload of the model is under way, so that the ensemble finds the model ready.
+/// The unload arrives during a reload of the model, so the ensemble finds the model ready.
 #[test]
 fn an_ensemble_is_unloaded_if_its_model_is_unloaded_during_the_load() {
     let f = explicit(|root| {

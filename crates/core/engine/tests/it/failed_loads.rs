@@ -165,7 +165,7 @@ fn files_of_load_requests_are_removed_after_a_forced_exit() {
     answer.blocking_recv().expect("answered").expect("an answer");
 }
 
-/// Failures of every part of a load, each of which knows the path of what it could not use.
+/// Every part of a load fails in turn; each error knows the path of its file.
 #[test]
 fn errors_sent_to_clients_do_not_show_the_repository_path() {
     let with_labels = CONFIG.replace("name: \"OUT\"", "name: \"OUT\" label_filename: \"none\"");

@@ -42,7 +42,7 @@ fn fields_a_backend_may_complete_are_checked_at_load() {
     assert_refused_at_load(&format!("{CONFIG} {batch_input}"), reason);
 }
 
-/// Where Triton looks for one, and only for models that it would be used for.
+/// Triton checks the field at the same place, and only for models that use it.
 #[test]
 fn a_custom_batching_strategy_is_refused_by_name() {
     let dynamic = format!("{CONFIG} dynamic_batching {{}}");
@@ -111,7 +111,7 @@ fn a_missing_backend_is_reported_before_missing_fields() {
     }
 }
 
-/// What people write in the place of a backend, and what they are told.
+/// Common mistakes in the backend field get their advice.
 #[test]
 fn misspelled_and_unsupported_backends_get_advice() {
     for (config, place, advice) in [

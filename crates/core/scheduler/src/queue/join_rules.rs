@@ -167,7 +167,7 @@ mod tests {
         assert!(!rules.can_join(&of(9), &request(&[("ids", 9), ("extra", 9)])));
     }
 
-    /// 8 fits 10, and 12 does: but not both.
+    /// A length of 10 may join 8 or 12, but not both.
     #[test]
     fn the_padding_limit_applies_to_the_whole_batch() {
         let rules = rules(&[("pad_batches", "true")]);

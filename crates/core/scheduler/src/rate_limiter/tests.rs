@@ -265,7 +265,7 @@ fn instances_of_one_model_are_shared_by_priority() {
     assert!(found[0].abs_diff(300) <= 2 && found[1].abs_diff(100) <= 2, "{found:?}");
 }
 
-/// Many that ask for one copy, and one that asks for all three.
+/// Many instances ask for one copy, and one asks for all three.
 #[test]
 fn a_large_demand_is_not_passed_over() {
     let found =
@@ -273,7 +273,7 @@ fn a_large_demand_is_not_passed_over() {
     assert!(found.iter().all(|found| found.abs_diff(100) <= 2), "{found:?}");
 }
 
-/// Who asks for nothing that others wait for executes beside them.
+/// An instance without a contended resource executes beside the others.
 #[test]
 fn instances_without_demand_are_not_held_up() {
     let free = Instance { queue: 2, counts: vec![0, 1], priority: 1 };
@@ -289,7 +289,7 @@ fn instances_without_demand_are_not_held_up() {
     }
 }
 
-/// One that was idle while another executed a million times gets its credit, and then its share.
+/// An instance was idle during a million executions of another: it gets its credit, then its share.
 #[test]
 fn a_long_idle_instance_gets_only_bounded_credit() {
     let mut world = World::new(&[instance(0, 1, 1), instance(1, 1, 1)]);
@@ -303,7 +303,7 @@ fn a_long_idle_instance_gets_only_bounded_credit() {
     assert!(second.abs_diff(MAX_CREDIT + MAX_CREDIT / 2) <= 3, "{first} and {second}");
 }
 
-/// The other instance of the queue has executed less, and is not asked.
+/// The other instance of the queue has executed less, but does not count.
 #[test]
 fn a_permit_of_one_instance_waits_for_that_instance() {
     let mut world = World::new(&[instance(0, 1, 5), instance(0, 1, 1)]);
@@ -319,7 +319,7 @@ fn a_permit_of_one_instance_waits_for_that_instance() {
     assert!(world.ledger.is_granted(second));
 }
 
-/// A load changes what there is: the largest demand, where nothing is provided.
+/// A load changes the default supply, which is the largest demand.
 #[test]
 fn the_supply_follows_the_loaded_models() {
     let mut world = World::new(&[instance(0, 1, 1), instance(0, 1, 1)]);

@@ -243,7 +243,7 @@ mod tests {
         });
     }
 
-    /// A request that is cancelled while its instance waits for a permit leaves the permit to others.
+    /// A request cancelled while its instance waits for a permit leaves the permit to others.
     #[test]
     fn a_permit_of_an_abandoned_request_goes_to_another() {
         check("", |queue| {

@@ -233,7 +233,7 @@ fn threads_stay_until_the_last_stream_has_ended() {
     );
 }
 
-/// Whoever comes first takes an abandoned request, an instance or who looks for them, and none is taken twice.
+/// An instance or the search for abandoned requests takes each of them, never both.
 #[test]
 fn abandoned_requests_are_removed_once() {
     interleavings::check_random(
@@ -282,7 +282,7 @@ fn abandoned_requests_are_removed_once() {
     );
 }
 
-/// Instances are added and retired while requests come: each is executed once, and whoever is retired ends.
+/// Instances are added and retired while requests come: each request is executed once, and retired instances end.
 #[test]
 fn every_request_is_executed_once_while_instances_change() {
     const REQUESTS: u64 = 3;
@@ -319,7 +319,7 @@ fn every_request_is_executed_once_while_instances_change() {
     interleavings::check_random(joined, ITERATIONS);
 }
 
-/// A request whose time is over is executed, or found by an instance, or by who waits for that: once.
+/// An expired request is executed, or found by an instance or the timer, exactly once.
 #[test]
 fn expired_requests_are_removed_once_and_their_thread_ends() {
     const REQUESTS: u64 = 3;

@@ -331,7 +331,7 @@ fn steps_are_observed_as_children_of_the_ensemble_request() {
     assert_eq!(*names.lock().expect("no panic"), ["ens > a", "ens > b", "ens"]);
 }
 
-/// As long as a chain may be, on a stack on which a few calls a step would not fit.
+/// The chain has the maximum length, and the stack is too small for a few calls per step.
 #[test]
 fn a_long_chain_of_immediate_responses_does_not_overflow_the_stack() {
     const STEPS: usize = 1024;

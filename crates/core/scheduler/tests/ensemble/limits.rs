@@ -69,7 +69,7 @@ fn parked_requests_of_a_failed_request_are_cancelled() {
     second.only().expect("the other one goes on");
 }
 
-/// What a step has computed waits for the next model with every request, and is counted as long.
+/// Tensors between steps count while they wait for the next model.
 #[test]
 fn tensors_between_steps_count_against_the_memory_budget() {
     const SIZE: usize = 100_000;

@@ -48,7 +48,7 @@ fn a_failed_execution_counts_as_execution_but_not_as_inference() {
     assert!(s.last_inference_ms > 0);
 }
 
-/// The ensemble itself counts OTHER, whatever it was.
+/// The ensemble itself counts every failure as OTHER.
 #[test]
 fn a_step_of_an_ensemble_keeps_the_reason_of_its_failure() {
     let rig = Setup::direct().start();

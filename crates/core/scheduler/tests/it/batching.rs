@@ -123,7 +123,7 @@ fn a_lone_caller_has_no_delay_with_a_learned_delay() {
     assert_eq!(Setup::dynamic("").start().scheduler.learned_batch_delay(), None);
 }
 
-/// Each execution takes five milliseconds, of whatever size: callers that ask at the same time share it.
+/// Each execution takes five milliseconds for any batch size, so simultaneous callers share it.
 #[test]
 fn callers_are_batched_with_a_learned_delay() {
     let auto = "dynamic_batching {}

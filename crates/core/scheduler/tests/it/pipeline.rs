@@ -95,7 +95,7 @@ fn several_prefetched_requests_begin_in_order() {
     assert_eq!((s.success.count, s.execution_count, s.pending), (6, 6, 0));
 }
 
-/// One by one, first in first out.
+/// The instance begins them one by one, first in first out.
 #[test]
 fn all_prefetched_requests_go_to_a_free_instance() {
     let rig = Rig::start_deep(2, 3);
@@ -120,7 +120,7 @@ fn all_prefetched_requests_go_to_a_free_instance() {
     all_succeed(answers);
 }
 
-/// The first that cannot be handed over is the first that is executed.
+/// The first request that cannot be prefetched is the first to be executed.
 #[test]
 fn no_request_overtakes_one_that_cannot_be_prefetched() {
     let rig = Rig::start_deep(1, 3);
@@ -134,7 +134,7 @@ fn no_request_overtakes_one_that_cannot_be_prefetched() {
     all_succeed(rest);
 }
 
-/// The other instance always has the next request before it is free.
+/// The other instance always prefetches the next request before it is free.
 #[test]
 fn requests_behind_a_long_one_are_not_overtaken_without_bound() {
     let rig = Rig::start(2);

@@ -212,7 +212,7 @@ fn requests_cancelled_while_queued_are_not_streamed() {
     assert_eq!(s.failures[FailureReason::Canceled as usize], 1);
 }
 
-/// Streams ended by another thread, before, while and after their execution returns.
+/// Another thread ends streams before, while and after their execution returns.
 #[test]
 fn many_concurrent_streams_are_complete() {
     const REQUESTS: u64 = 400;

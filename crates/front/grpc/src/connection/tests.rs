@@ -54,7 +54,7 @@ async fn a_client_that_answers_no_probe_is_disconnected() {
     check_time(start.elapsed(), INTERVAL + TIMEOUT);
 }
 
-/// It answers no probe, so that one would end its connection.
+/// The client answers no probe, so a probe would end its connection.
 #[tokio::test(start_paused = true)]
 async fn a_client_is_probed_only_after_silence() {
     let (near, mut client) = tokio::io::duplex(1 << 16);

@@ -122,7 +122,7 @@ fn a_client_that_answers_probes_is_kept() {
     assert_eq!(kinds_of(&answer_to(&mut stream, 1)), RESPONSE);
 }
 
-/// What was said first leaves room for calls that were on their way, and what is open is answered.
+/// The first GOAWAY leaves room for calls on their way; open calls are answered.
 #[test]
 fn a_server_that_shuts_down_sends_two_goaways_and_answers_open_calls() {
     let mut f = Fixture::start();

@@ -90,7 +90,7 @@ async fn a_health_watcher_gets_changes_and_does_not_delay_the_exit() {
     assert_eq!(server.shut_down(Duration::from_secs(20)), 0);
 }
 
-/// A name is that of a service, of a model, or of nothing.
+/// The name may be a service, a model or neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_health_check_accepts_services_and_models() {
     let f = Fixture::start();

@@ -19,7 +19,7 @@ use tonic::{Code, Status, body::Body, codegen::Service as _};
 
 use crate::{decoupled::ask, streams::open, support::*};
 
-/// As many requests of a stream may be without responses.
+/// A stream may have this many requests without responses.
 const MAX_OUTSTANDING: usize = 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -220,7 +220,7 @@ async fn a_request_with_too_many_inputs_is_refused_early() {
     assert_eq!((error.code(), error.message()), (Code::InvalidArgument, text));
 }
 
-/// As many calls may be open on one connection.
+/// A connection may have this many open calls.
 const MAX_CALLS_PER_CONNECTION: usize = 1000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -316,7 +316,7 @@ async fn classifications_over_the_memory_budget_are_refused() {
     eventually("everything is given back", || memory.used() == 0);
 }
 
-/// Ten messages that do not fit the budget together: some are taken, the others are refused, and none waits for ever.
+/// Ten messages exceed the budget together: some are accepted, the others refused, and none waits for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_messages_over_the_budget_are_refused_without_waiting() {
     let memory = MemoryBudget::new(16 << 20);

@@ -112,7 +112,7 @@ fn a_reused_head_shows_nothing_of_the_previous_one() {
     }
 }
 
-/// Each of them is refused, or is the last request that is read: there is no other place where the next one could begin.
+/// Each request is refused or is the last one read, so no second request can hide in its body.
 #[test]
 fn contradictory_body_lengths_are_refused() {
     let post = |headers: &str| format!("POST / HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n0\r\n\r\n");

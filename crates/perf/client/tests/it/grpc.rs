@@ -405,7 +405,7 @@ fn a_failed_stream_reports_the_error_and_ends() {
     });
 }
 
-/// A server that does not read makes the sender wait, within a bound; what was sent is not lost.
+/// A server that does not read makes the sender wait, within a limit; sent messages are not lost.
 #[test]
 fn streams_wait_for_a_server_that_does_not_read() {
     run(async {

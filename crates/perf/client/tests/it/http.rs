@@ -238,7 +238,7 @@ fn responses_of_a_grpc_server_are_refused() {
     });
 }
 
-/// What the server is asked, for each call of the admin interface.
+/// Each call of the admin interface requests its path.
 #[test]
 fn admin_calls_use_their_paths() {
     run(async {

@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Eight red pixels and eight blue ones beside them, and the same of a camera that was held upside down.
+    /// Eight red pixels beside eight blue ones, upright and from a camera held upside down.
     #[test]
     fn a_jpeg_is_rotated_by_its_exif_orientation() {
         let mut file = include_bytes!("two_colors.jpg").to_vec();

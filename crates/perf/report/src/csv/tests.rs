@@ -126,7 +126,7 @@ fn no_file_is_written_without_a_name_or_points() {
     assert_eq!(write(&[samples::http_point()], &samples::settings(), &model), Tables::default());
 }
 
-/// As scripts read it: every cell of a real file is under the same name in ours.
+/// Scripts read columns by name: every cell of a real file has the same name in ours.
 #[test]
 fn columns_are_found_by_name() {
     let tables = write(&[samples::http_point()], &to_file("x.csv"), &samples::model());

@@ -146,7 +146,7 @@ fn helped_run(
     (result, runs)
 }
 
-/// Two runs overlap, and a helper faults for one of them: that one fails, the other is done again.
+/// Two runs overlap, and a helper thread faults for one: that run fails, the other is repeated.
 #[test]
 fn a_fault_on_a_helper_thread_is_attributed_by_a_second_run() {
     install();
@@ -174,7 +174,7 @@ fn faults_of_unknown_threads_count_for_domains_that_may_own_them() {
     assert_eq!(domain.run_once(helped(0)), Err(DivisionFault));
 }
 
-/// A child that divides outside of every run, or is sent the signal, ends by it.
+/// A child process that divides outside every run, or receives the signal, is killed by it.
 #[test]
 fn a_fault_outside_every_domain_ends_the_process() {
     let _alone = UNKNOWN.lock();

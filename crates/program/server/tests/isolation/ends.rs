@@ -153,7 +153,7 @@ fn the_child_command_cannot_be_run_by_hand() {
     }
 }
 
-/// So that every request is accounted for when the process goes in between.
+/// Every request is accounted for, even if the process ends in between.
 #[test]
 fn a_prefetched_request_is_answered_or_taken_back() {
     let model = load(&*built_in("identity"), &identity_fixture());

@@ -151,7 +151,7 @@ fn operators_without_a_stable_function_are_named() {
     assert!(with("{}").expect_err("unknown").contains("not known"));
 }
 
-/// Members of zeroes, which deflate makes a thousand times smaller.
+/// The members are zeros, which deflate shrinks a thousandfold.
 #[test]
 fn packages_that_inflate_beyond_their_size_are_refused() {
     let zeroes = "\0".repeat((MAX_TEXT_BYTES + 1) as usize);

@@ -42,7 +42,7 @@ fn events_without_room_are_queued_in_order() {
     assert!(!channels.has_queued());
 }
 
-/// It is answered with an error instead of filling the server's memory.
+/// Further messages fail instead of filling the server's memory.
 #[test]
 fn the_queue_to_a_worker_that_never_reads_is_bounded() {
     let (channels, _ends) = channels();
@@ -118,7 +118,7 @@ fn commands_can_be_taken_back_in_order_until_the_worker_reads_them() {
     assert_eq!(channels.first_unread(), None);
 }
 
-/// Also when the worker reads them at that very moment: each is received by one of both.
+/// Server and worker read at the same time: each command reaches exactly one of them.
 #[test]
 fn the_worker_reads_the_remaining_commands_in_order() {
     const COMMANDS: u64 = 4000;

@@ -36,7 +36,7 @@ fn check_refusal(source: &str, expected: &str) {
     assert_eq!(error.message(), expected, "{source}");
 }
 
-/// Every reason a real server logged.
+/// Triton logged each of these reasons.
 #[test]
 fn refuses_configurations_that_triton_refuses() {
     let cases = include_str!("../../../testdata/triton/refusals.json");
@@ -302,7 +302,7 @@ fn loads_the_seed_configurations() {
     assert_eq!(&*load(seeds[7], &[1]).unwrap().outputs[0].dims, [1, -1, 768]);
 }
 
-/// The JSON a real server answers with, byte for byte but for what `DIFFERENCES` names.
+/// The JSON equals Triton's byte for byte, except for `DIFFERENCES`.
 #[test]
 fn writes_the_same_json_as_triton() {
     /// Triton forgets to turn some 64-bit integers into numbers, prints maps in the order of their

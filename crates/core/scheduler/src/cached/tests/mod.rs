@@ -270,7 +270,7 @@ fn closing_waits_for_lookups_and_refuses_later_requests() {
     });
 }
 
-/// Threads that send the same request while another one answers: each gets its answer, and what is executed is executed once.
+/// Threads send the same request while another answers: each gets its response from one execution.
 #[test]
 fn concurrent_threads_share_one_execution() {
     let run = || {

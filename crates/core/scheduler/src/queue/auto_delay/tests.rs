@@ -290,7 +290,7 @@ fn repeating_callers_get_the_throughput_of_the_best_fixed_delay() {
     }
 }
 
-/// As on a machine whose processors the model takes: one caller of eight is late.
+/// One caller of eight is late, as on a machine with busy processors.
 #[test]
 fn occasionally_late_callers_are_waited_for() {
     for instances in [1, 2] {
@@ -395,7 +395,7 @@ proptest! {
     }
 }
 
-/// Four callers of six are answered together, and the other two have waited for longer than the bound by then.
+/// Four callers of six are answered together, when the other two have waited longer than the bound.
 #[test]
 fn an_execution_longer_than_the_bound_does_not_split_the_callers() {
     let model = Model { instances: 1, max_batch: 8, fixed: US * 7253, per_item: US * 1990 };

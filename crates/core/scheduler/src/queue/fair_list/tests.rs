@@ -141,7 +141,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against one queue per client: nothing is lost, made up or reordered within a client, and the counts fit.
+    /// Compares with one queue per client: no request is lost, invented or reordered, and the counts match.
     #[test]
     fn each_client_sees_a_first_in_first_out_queue(steps in steps(), turn_items in 1u64..9) {
         let mut list = FairList::new(turn_items);
@@ -196,7 +196,7 @@ proptest! {
         prop_assert!(expected.iter().all(VecDeque::is_empty));
     }
 
-    /// Whatever was served before, the first request of a client that comes waits for one turn of each other at most.
+    /// A new client's first request waits for at most one turn of each other client, in any state.
     #[test]
     fn a_clients_first_request_waits_for_one_turn_of_each_other_client(
         steps in steps(), turn_items in 1u64..9,

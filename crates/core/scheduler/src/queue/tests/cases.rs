@@ -174,7 +174,7 @@ fn a_full_level_refuses_while_others_accept() {
     assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
 }
 
-/// One level for each request: of as many as there can be, those exist that have a request, and a few.
+/// Each request has its own level: only levels with requests exist, and a few more.
 #[test]
 fn levels_exist_only_while_they_have_requests() {
     const REQUESTS: usize = 20_000;

@@ -130,7 +130,7 @@ fn requests_of_another_shape_wait_for_the_next_batch() {
     assert_eq!(run(&mut all, 0, now), [None, Some(2)]);
 }
 
-/// The model was replaced: who had a place sends the next request elsewhere.
+/// The model was replaced: sequences with a slot send their next request to the new one.
 #[test]
 fn idle_sequences_are_evicted_when_another_model_needs_memory() {
     let now = Instant::now();
@@ -392,7 +392,7 @@ fn an_iterative_sequence_repeats_until_its_request_is_done() {
     }
 }
 
-/// Between its own steps its one request waits for the instance: that is not the client's idleness. Triton ends it.
+/// The request waits for the instance between its own steps, so the client is not idle. Triton ends the sequence.
 #[test]
 fn an_iterative_sequence_does_not_expire_between_its_own_steps() {
     let mut now = Instant::now();

@@ -79,7 +79,7 @@ fn a_truncated_request_is_an_error() {
     }
 }
 
-/// A client that puts bytes into the wrong field reads which one it is.
+/// The error tells a client which field has the wrong bytes.
 #[test]
 fn decoding_errors_name_field_and_offset() {
     let request = |inputs: &[u8]| [b"\x0a\x01m", inputs].concat();
@@ -204,7 +204,7 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// However the bytes are cut, and as protobuf's own reader understands them.
+    /// Any split gives the same result as protobuf's own reader.
     #[test]
     fn arbitrary_bytes_are_decoded_or_refused(bytes in messages(), size in 1usize..64) {
         let whole = Bytes::from(bytes);

@@ -106,7 +106,7 @@ proptest! {
         let _ = decode_generate(&bytes, &model, None);
     }
 
-    /// What is taken fills its shape, and can be written.
+    /// An accepted request fills its shapes and can be encoded.
     #[test]
     fn generate_never_panics_on_near_requests(pieces in prop::collection::vec(generate_piece(), 0..30)) {
         let json = format!("{{\"IN\":{}", pieces.concat());
@@ -127,7 +127,7 @@ proptest! {
         prop_assert!(JsonCursor::check_document(&flat).is_ok(), "{}", String::from_utf8_lossy(&flat));
     }
 
-    /// What a general JSON crate takes we take, and what it refuses we refuse, but for the dialect.
+    /// The parser accepts and refuses the same texts as a general JSON crate, except for Triton's dialect.
     #[test]
     fn syntax_errors_agree_with_serde_json(pieces in prop::collection::vec(piece(), 0..12)) {
         let text = pieces.concat();

@@ -82,7 +82,7 @@ fn a_command_line_with_three_inputs_over_http_is_accepted() {
     }
 }
 
-/// As model_analyzer starts it.
+/// Model Analyzer starts the tool with this command line.
 #[test]
 fn the_command_line_of_model_analyzer_is_accepted() {
     let folder = tempfile::tempdir().unwrap();

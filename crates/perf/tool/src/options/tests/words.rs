@@ -245,7 +245,7 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever is typed is accepted or refused with a message.
+    /// Any input is accepted or refused with a message.
     #[test]
     fn arbitrary_words_cause_no_panic(words in prop::collection::vec(word(), 0..8)) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

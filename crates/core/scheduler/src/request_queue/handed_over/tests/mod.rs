@@ -256,7 +256,7 @@ fn hand_over(queue: &Queue, worker: &Arc<Worker>, requests: Vec<Numbered>, first
     }
 }
 
-/// Who looks for requests that nobody waits for takes them out of an instance; what waits beside them comes first again.
+/// The search for abandoned requests takes them out of an instance; the others return to the front.
 #[test]
 fn abandoned_requests_are_taken_out_of_an_instance() {
     let run = || {
@@ -288,7 +288,7 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
     interleavings::check_random(run, 1);
 }
 
-/// What was taken back before its thread could say that it waits.
+/// The request is taken back before its thread records that it waits.
 #[test]
 fn a_prefetched_request_may_be_taken_back_before_its_receipt_is_known() {
     let run = || {
@@ -326,7 +326,7 @@ fn a_prefetched_request_may_be_taken_back_before_its_receipt_is_known() {
     interleavings::check_random(run, ITERATIONS);
 }
 
-/// It executes nothing more: what it has not begun with is queued again, in its order, the rest is still its own.
+/// The stalled instance keeps the requests it began; the others are queued again in order.
 #[test]
 fn requests_prefetched_by_a_stalled_instance_are_queued_again() {
     let run = || {

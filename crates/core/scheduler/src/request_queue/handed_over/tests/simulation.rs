@@ -241,7 +241,7 @@ fn simulated(script: &Script, check: impl Fn(&Simulation) + Send + Sync + 'stati
 }
 
 proptest! {
-    /// And no instance is free while a request waits, or the run had no end.
+    /// No instance is free while a request waits, or the run would not end.
     #[test]
     fn every_request_is_executed_or_dropped_once(script in scripts()) {
         simulated(&script, |run| {
@@ -254,7 +254,7 @@ proptest! {
         });
     }
 
-    /// Not behind one that takes as long as all the others together, wherever in the run that is.
+    /// One request takes as long as all others together, at any position of the run.
     #[test]
     fn no_request_is_overtaken_without_bound(mut script in scripts(), long in any::<prop::sample::Index>()) {
         for request in &mut script.requests {
