@@ -31,7 +31,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn prepared_parts_are_used_only_by_the_engine_check_and_tests() {
+    fn only_the_engine_and_tests_may_skip_the_check_of_requests() {
         let text = "fn f() { PreparedRequest::assume_checked(request, 1) }";
         let found = faults(&made_up(&[
             ("crates/core/engine/src/prepare/mod.rs", text),

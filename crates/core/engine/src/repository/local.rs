@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_found_by_its_exact_folder_name_and_not_through_links() {
+    fn one_folder_gets_the_given_name_and_links_are_ignored() {
         let place = tempfile::tempdir().expect("folder");
         for folder in ["model/1", "inner/1"] {
             fs::create_dir_all(place.path().join(folder)).expect("folder");

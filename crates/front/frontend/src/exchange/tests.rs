@@ -129,7 +129,7 @@ fn each_request_of_a_stream_is_logged() {
 }
 
 #[test]
-fn without_an_access_log_requests_are_not_timed() {
+fn without_an_access_log_requests_have_no_observers() {
     let mut exchange = RequestLog::default().begin(peer(), &CALL, None);
     let mut context = RequestContext::new();
     exchange.record_submitted(&InferRequest::new("m"), &mut context);

@@ -226,7 +226,7 @@ fn an_unreachable_server_is_named() {
 }
 
 #[test]
-fn responses_of_a_grpc_server_are_refused() {
+fn prepared_requests_of_the_other_protocol_are_refused() {
     run(async {
         let (_listener, port) = listen().await;
         let prepared = PreparedInfer::new(&target(Protocol::Grpc, port), &template("a")).unwrap();

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_shared_by_all_that_request_it() {
+    fn an_early_opened_library_is_returned_once_for_the_same_path() {
         let (done, opening) = mpsc::channel();
         let early = EarlyBackend(Arc::new(Mutex::new(Some(opening))));
         let native =

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_archives_are_recognized() {
+    fn the_models_of_an_unpacked_archive_are_found() {
         let home = tempfile::tempdir().expect("folder");
         let unpacked = |name: &str, files: &[&str]| {
             let folder = home.path().join(name);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resolved_step_is_forgotten_with_its_ensemble() {
+    fn the_model_of_a_step_is_forgotten_with_its_ensemble() {
         let forgotten = |own: bool, others: &[&str]| {
             let mut known = Dependencies::default();
             let ensemble = load_request("x::e", &["m"]);

@@ -67,7 +67,7 @@ fn with_a_delay_the_batch_waits_for_a_preferred_size() {
 }
 
 #[test]
-fn look_ahead_rules_skip_requests_that_do_not_fit() {
+fn with_look_ahead_later_fitting_requests_move_forward() {
     let config = batching(&[], Duration::ZERO);
     let now = Instant::now();
     let taken = |clients: [u64; 2], look_ahead: usize| {

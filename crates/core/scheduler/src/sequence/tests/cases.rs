@@ -132,7 +132,7 @@ fn requests_of_another_shape_wait_for_the_next_batch() {
 
 /// The model was replaced: sequences with a slot send their next request to the new one.
 #[test]
-fn idle_sequences_are_evicted_when_another_model_needs_memory() {
+fn idle_sequences_lose_their_slots_when_the_model_is_replaced() {
     let now = Instant::now();
     let mut all = sequences(&config(1, "direct {}"), 2, (0, 0), now);
     (1..=5).for_each(|n| drop(push(&mut all, fake(n, n as u64, "s", now))));
@@ -321,7 +321,7 @@ fn a_direct_batch_waits_for_the_minimum_slot_utilization() {
 }
 
 #[test]
-fn a_batch_waits_for_its_minimum_size() {
+fn held_requests_wait_until_enough_are_queued() {
     let now = Instant::now();
     let mut all = sequences(&config(1, "direct {}"), 1, (2, 1), now);
     push(&mut all, fake(1, 1, "s", now));

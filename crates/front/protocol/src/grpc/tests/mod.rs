@@ -150,7 +150,7 @@ fn every_request_field_is_decoded() {
 }
 
 #[test]
-fn neutral_values_are_ignored() {
+fn neutral_parameter_values_are_ignored() {
     let request = decoded(|r| {
         set(r, "sequence_id", text(""));
         set(r, "timeout", Int64Param(-1));

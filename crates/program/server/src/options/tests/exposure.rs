@@ -46,7 +46,7 @@ fn with_authentication_no_service_is_open() {
 }
 
 #[test]
-fn a_hardened_server_allows_no_changes() {
+fn the_warning_of_a_hardened_server_omits_changes() {
     let words = ["--hardened", "--http-address=0.0.0.0", "--model-control-mode=explicit"];
     let text = warned(&words).expect("inference is open");
     assert!(!text.contains("model control") && !text.contains("settings of the log"), "{text}");

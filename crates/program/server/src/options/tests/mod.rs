@@ -141,7 +141,7 @@ fn log_escaping_is_set_by_an_environment_variable() {
 }
 
 #[test]
-fn restriction_rules_are_parsed() {
+fn conflicting_and_empty_flags_are_refused() {
     refused(
         &["--load-model=x"],
         "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
@@ -162,7 +162,7 @@ fn restriction_rules_are_parsed() {
 }
 
 #[test]
-fn backend_settings_are_parsed() {
+fn malformed_setting_flags_are_refused() {
     refused(
         &["--backend-config=foo"],
         "Bad option: \"--backend-config\". --backend-config option format is '<backend name>,<setting>=<value>'. \
@@ -232,7 +232,7 @@ fn port_collisions_are_refused() {
 }
 
 #[test]
-fn a_non_numeric_prefetch_count_is_reported() {
+fn a_non_numeric_hold_count_is_reported() {
     let repository = ["--model-repository=/models"];
     let held =
         [("TRITONSERVER_DELAY_SCHEDULER", "4"), ("TRITONSERVER_BACKLOG_DELAY_SCHEDULER", "2")];

@@ -423,7 +423,7 @@ fn sequences_of_several_workers_share_no_id() {
 }
 
 #[test]
-fn workers_split_the_whole_load() {
+fn workers_split_streams_and_slots() {
     let server = FakeServer::start();
     let sums = |cores, settings: &Settings, scheduling| {
         let model = model(scheduling);
