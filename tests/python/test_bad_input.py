@@ -285,7 +285,7 @@ def test_strings_with_wrong_lengths_are_refused(server):
 
 
 def test_a_huge_shape_without_data_allocates_no_memory(server):
-    """A shape that promises 64 GB costs nothing when the bytes are not there."""
+    """A shape that claims 64 GB costs nothing without the bytes."""
     before = server.rss_mb()
     array = np.ones(4, np.float32)
     body = {"inputs": [{**clients.tensor_json("INPUT0", array), "shape": [16_000_000_000]}]}

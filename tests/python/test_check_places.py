@@ -9,7 +9,7 @@ from test_check import check, galatea
 
 
 def test_places_are_paths_that_can_be_opened(tmp_path):
-    """Relative to the working directory, or absolute, as the repository was given."""
+    """Places are relative to the working directory or absolute, like the given repository."""
     write(tmp_path, {"r/m/config.pbtxt": "bakend: 'x'\n", "r/m/1/model.onnx": GOOD, "r/bad.onnx": LFS, "one/config.pbtxt": "bakend: 'x'\n", "one/iris.onnx": GOOD})
     places = {
         ("r",): ["r/bad.onnx", "r/m/config.pbtxt"],

@@ -329,7 +329,7 @@ def test_sagemaker_reads_only_its_models_folder(tmp_path, archives, many_models)
 
 
 def test_serve_reads_sagemakers_environment(tmp_path, archives):
-    """As a container's command: many models, on the port that SageMaker gives."""
+    """Starts like a container: many models, on the port that SageMaker gives."""
     serve = tmp_path / "serve"
     serve.symlink_to(servers.galatea_binary())
     port = servers.free_ports(1)[0]

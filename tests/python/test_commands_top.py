@@ -330,7 +330,7 @@ def test_a_dumb_terminal_gets_tables(server):
 
 @needs_terminal
 def test_top_can_be_suspended_and_resumed(server):
-    """As a shell with job control does it: `galatea top` is a job of its own on the terminal."""
+    """`galatea top` is a job of its own on the terminal, as under a shell with job control."""
     script = 'set -m; "$@"; echo stopped; fg >/dev/null; echo ended'
     with Watched(["bash", "-c", script, "job", *command(server)], 80, 24) as top:
         top.sees(r"vector")

@@ -322,7 +322,7 @@ def test_the_load_tool_service_works(image, composed):
 
 
 def test_the_health_check_reports_unready_and_stopped_servers(image, tmp_path):
-    """Not ready while a model fails; not there when nothing listens; ends in order at the signal."""
+    """The check fails while a model fails and while nothing listens; the server ends cleanly at the signal."""
     repositories.write_model(tmp_path, "broken", "galatea", "onnxruntime", repositories.identity_config())
     server = image.serve(["--model-repository=/models", "--exit-on-error=false"], tmp_path)
     try:

@@ -154,7 +154,7 @@ def test_batched_requests_get_their_own_outputs(server, repository, twin):
 
 
 def test_a_trained_network_equals_its_package(server):
-    """basic-pitch: two seconds of sound to notes."""
+    """basic-pitch turns two seconds of sound into notes."""
     time = np.arange(43844, dtype=np.float32) / 22050
     sound = (0.4 * np.sin(2 * np.pi * 440 * time) + 0.2 * np.sin(2 * np.pi * 660 * time)).reshape(1, -1, 1)
     with clients.client(server, "http") as stock:

@@ -244,7 +244,7 @@ def place(server, model):
 
 
 def test_an_onnx_runtime_without_cuda_uses_the_cpu(made_up):
-    """The installed one: an open choice is the CPU's, and a request for a GPU is refused with what is missing."""
+    """The installed library has no CUDA: open groups run on the CPU, a request for a GPU is refused with the reason."""
     library = servers.onnx_runtime().get("GALATEA_ONNXRUNTIME_LIB")
     if library and list(Path(library).parent.glob("libonnxruntime_providers_cuda.so")):
         pytest.skip("this ONNX Runtime can use CUDA")

@@ -97,7 +97,7 @@ def pattern(told, protocol):
 @tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
 def test_isolated_models_log_at_the_servers_levels(tmp_path, serve):
-    """Also those that were changed after they were started: what libtorch says of an error is told at level 1."""
+    """Levels changed after the start apply too: details of libtorch's errors appear at level 1."""
     tensors = tensor("input", "x", "TYPE_FP32", "2") + tensor("output", "y", "TYPE_FP32", "2")
     folder = write_model(tmp_path, "torch", "galatea", "pytorch", tensors)
     torchscript.write_script(folder / "1/model.pt", "x: Tensor) -> Tensor:\n    return torch.mm(x, x)")

@@ -259,7 +259,7 @@ def attribute(path):
 
 
 def test_the_collector_finds_its_fields_in_real_logs(tmp_path):
-    """By the command line that its file names, and with a client's trace."""
+    """The test starts the server with the command line from the file and sends a client's trace."""
     models = write_models(tmp_path / "models", "galatea")
     head = (DEPLOY / "otel-collector/config.yaml").read_text().split("receivers:")[0]
     (command,) = re.findall(r"^#   galatea serve /models (.*)$", head, re.M)

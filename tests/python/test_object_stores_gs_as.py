@@ -87,7 +87,7 @@ def test_gcs_failures_are_retried(google_proxy, start):
 
 @tiers.peers
 def test_gcs_service_accounts_sign_in(google_proxy, start, tmp_path):
-    """The key signs what is shown to the store. An address in the file is what leads to the emulator."""
+    """The key signs the credential that the store sees. The address in the key file leads to the emulator."""
     file = tmp_path / "account.json"
     account = object_stores.service_account(gcs_base_url=google_proxy.url)
     file.write_text(json.dumps(account))

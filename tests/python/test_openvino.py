@@ -135,7 +135,7 @@ def test_a_model_with_a_fixed_batch_size_refuses_others(server):
 
 
 def test_a_division_by_zero_does_not_end_the_server(server):
-    """OpenVINO divides in floating point, and makes some number of the result."""
+    """OpenVINO divides in floating point and returns some number."""
     ones = np.ones(4, np.int32)
     with clients.client(server, "http") as stock:
         for a, b, remainder in ((7, 4, 3), (1, 0, None), (-(2**31), -1, None), (9, 4, 1)):

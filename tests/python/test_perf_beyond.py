@@ -202,8 +202,7 @@ def test_broken_summaries_are_refused(name, perf_servers, tmp_path):
 @tiers.measure
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_stalls_show_in_scheduled_latencies(protocol, perf_servers, tmp_path):
-    """The model stops for 0.3 s once in a second. One request was under way, and only it was slow; 60 more could not
-    even be sent in time."""
+    """The model stops for 0.3 s once a second. Only one request in progress was slow; 60 more could not be sent in time."""
     rate = perf_models.STALL_EVERY
     _, summary = measured(
         perf_servers.get("galatea"), tmp_path, "-m", "stalling", "-i", protocol, "--request-rate-range", rate, "--max-threads", "1",

@@ -115,7 +115,7 @@ def test_failures_equal_perf_analyzers(case, target, compare):
 @pytest.mark.parametrize("case", [case for case in perf_cases.OPTIONS if case.name not in perf_cases.OTHERWISE], ids=str)
 @tiers.both
 def test_option_errors_equal_perf_analyzers(case, target, perf_data, recorded, tmp_path):
-    """A wrong option is refused with the same text; the usage text after it is our own."""
+    """Wrong options are refused with the same text; the usage text after it differs."""
     args = shlex.split(case.line.format(**perf_data)) + ["-u", "localhost:1"]
     run = perf_tool.run(perf_tool.TOOLS[target], args, tmp_path / "run")
     answer = {"shows_usage": perf_tool.USAGE.search(run.err) is not None, "messages": perf_tool.told(run.err), "code": run.code}

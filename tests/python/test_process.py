@@ -196,7 +196,7 @@ FAILS = identity_config() + 'parameters { key: "fail" value { string_value: "loa
 
 
 def test_a_failed_model_ends_the_start(repository):
-    """By default one model that cannot be loaded ends the process with 1. Without: the scenario `repository_none_broken`."""
+    """One failed model ends the process with 1 by default. The scenario `repository_none_broken` has the other case."""
     repository.add("good", "identity", identity_config())
     repository.add("bad", "failing", FAILS)
     status, text = run("serve", f"--model-repository={repository.path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0")

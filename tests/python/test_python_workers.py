@@ -231,7 +231,7 @@ def open_identity():
 
 
 def test_a_stopped_server_leaves_no_workers_and_valid_logs(tmp_path, serve):
-    """No worker is left; the last lines of a log of JSON are JSON as well."""
+    """No worker is left, and the last lines of a JSON log are JSON too."""
     server, workers = with_workers(tmp_path, serve, "--log-format=json")
     assert server.stop() == 0
     assert processes.wait_for_end(workers, 60) == []
@@ -333,7 +333,7 @@ def test_a_stalled_log_reader_blocks_no_request(runner):
 
 
 def test_an_exception_is_logged_once_with_its_traceback(runner):
-    """In the log with model, version and request id, the exception it came from included; clients get its text only."""
+    """The log has model, version, request id and cause; clients get only the message."""
     status, answer = post(runner, "runner", 9)
     assert status == 500 and "RuntimeError: not loaded" in answer["error"], answer
     assert "KeyError" not in answer["error"]
@@ -372,7 +372,7 @@ def test_an_unload_ends_the_workers(shared):
 
 @tiers.peers
 def test_several_python_versions_run_in_one_server(tmp_path, serve, capsys):
-    """As many minor versions as the machine has, in one server: by parameter, by requirements.txt, by option."""
+    """One server runs all Python versions of the machine, chosen by parameter, requirements.txt or option."""
     found = processes.venvs()
     assert found, "the setup found no Python"
     names = {}

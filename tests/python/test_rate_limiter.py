@@ -366,7 +366,7 @@ def test_requests_waiting_for_a_permit_expire_and_can_be_cancelled(world):
 
 
 def test_an_unload_first_executes_requests_waiting_for_a_permit(world):
-    """An unload while requests wait for a permit: they are executed."""
+    """Requests wait for a permit during an unload: they are executed."""
     world.add("one", limited(resource("R", 1)))
     world.add("two", limited(resource("R", 1), count=2))
     with world.start("galatea", ON):

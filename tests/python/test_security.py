@@ -177,7 +177,7 @@ def test_the_number_of_streams_of_a_connection_is_limited(server):
 
 
 def test_classification_of_a_large_tensor_costs_little_memory(server):
-    """As many numbers as are ranked."""
+    """The tensor has as many numbers as the server ranks at most."""
     count = 1_000_000
     outputs = [{"name": "OUTPUT0", "parameters": {"classification": 1, "binary_data": True}}]
     inputs = [{"name": "INPUT0", "shape": [count], "datatype": "FP32", "parameters": {"binary_data_size": 4 * count}}]
@@ -377,7 +377,7 @@ def test_idle_clients_leave_descriptors_for_the_server(repository, serve):
 
 
 def test_a_division_overflow_fails_only_its_request(server):
-    """The least INT32 by -1 in an ONNX model: a fault of the processor."""
+    """The smallest INT32 divided by -1 in an ONNX model is a fault of the processor."""
     tensors = [helper.make_tensor_value_info(n, TensorProto.INT32, [None]) for n in ("A", "B", "C")]
     graph = helper.make_graph([helper.make_node("Div", ["A", "B"], ["C"])], "divide", tensors[:2], tensors[2:])
     config = "".join(tensor(kind, name, "TYPE_INT32", "-1") for kind, name in (("input", "A"), ("input", "B"), ("output", "C")))

@@ -82,7 +82,7 @@ def test_the_document_is_reproduced(script):
 
 
 def test_a_wrong_answer_fails_the_script(tmp_path):
-    """The same script with a model that answers something else: it reports that and fails."""
+    """The script runs with a model that answers something else: it reports that and fails."""
     shutil.copytree(SEEDS, tmp_path / "examples/seeds", ignore=shutil.ignore_patterns("0*", "1*", "2*", "3*"))
     (tmp_path / "examples/models").symlink_to(servers.ROOT / "examples/models")
     models = tmp_path / "examples/seeds/small_models.py"

@@ -161,7 +161,7 @@ def test_a_long_idle_sequence_frees_its_slot(server):
 
 
 def test_many_concurrent_sequences_are_summed(server):
-    """As upstream's stress test: threads with sequences of random lengths, begun anew, ended or not, over each protocol."""
+    """Threads run random sequences over each protocol, restarted, ended or left open, like Triton's stress test."""
     failures = []
 
     def run(number):

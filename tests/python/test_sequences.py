@@ -203,7 +203,7 @@ def test_sequences_stay_on_their_instance(server):
 
 
 def test_correlation_ids_out_of_range_are_refused(server):
-    """Triton cuts such numbers short, so that two sequences look like one, and writes texts over other memory."""
+    """Triton truncates such numbers, so that two sequences look like one, and writes texts over other memory."""
     assert ask(server, step(1 << 32, 1, "s", model="numbers")) == [
         "error: correlation ID '4294967296' of the request to model 'numbers' is no UINT32, which the model takes as CONTROL_SEQUENCE_CORRID"]
     assert "correlation ID 'name' of the request to model 'numbers' is no UINT32" in ask(server, step("name", 1, "s", model="numbers"))[0]

@@ -188,7 +188,7 @@ def test_response_statistics_of_square_equal_tritons(repository, stage):
 
 
 def test_only_the_first_responses_of_a_stream_are_counted_separately(repository, stage):
-    """Triton has an entry for every place, however many there are."""
+    """Triton has an entry for every response position without a limit."""
     config = "\n".join(line for line in SQUARE.splitlines() if "CUSTOM" not in line)
     repository.add("square", "square", config)
     server = stage.serves(repository.path)

@@ -120,7 +120,7 @@ def test_an_empty_final_response_is_sent_on_request(server):
 
 
 def test_decoupled_responses_may_overtake_slow_ordinary_ones(server):
-    """A slow ordinary request holds back the ordinary ones behind it, and no decoupled one."""
+    """A slow ordinary request delays later ordinary ones, but no decoupled one."""
     replies, code, _ = play(server, [
         vector("slow", "1"), vector("quick", "2"), vector("nope", "3"),
         without_data(repeat("4", [1])), repeat("5", [8, 9]), vector("quick", "6"),
@@ -136,7 +136,7 @@ def test_decoupled_responses_may_overtake_slow_ordinary_ones(server):
 
 
 def test_a_slow_decoupled_request_delays_no_other(server):
-    """Its second response is a minute away, and is not waited for."""
+    """Its second response would come a minute later, and nobody waits for it."""
     requests = [repeat("slow", [1, 2], [0, 60_000]), repeat("quick", [3, 4]), vector("quick", "v")]
     with grpc.insecure_channel(server.grpc) as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(iter(requests), timeout=LIMIT)
@@ -195,7 +195,7 @@ def test_the_stock_client_streams(server):
 
 
 def test_the_stock_client_cancels_a_stream(server):
-    """The model notices: it stops long before its last answer, and its request is no longer pending."""
+    """The model stops long before its last response, and its request is no longer pending."""
     came = queue.Queue()
     with clients.client(server, "grpc") as stock:
         stock.start_stream(callback=lambda result, error: came.put((result, error)))

@@ -135,7 +135,7 @@ def test_batched_texts_return_to_their_requests(server):
 
 
 def test_instances_share_the_variables_of_a_version(server):
-    """No addition is lost, and each answer is a total that there was."""
+    """No addition is lost, and each output is a total that existed."""
     one = {"x": np.ones(1, np.float32)}
 
     def ask(_):

@@ -243,7 +243,7 @@ def test_an_unfinished_handshake_times_out(files, server):
 
 
 def test_thousands_of_half_open_connections_lock_nobody_out(server, files):
-    """More than the server takes: they give way to those that ask something."""
+    """More connections than the server accepts give way to those that send a request."""
     hello = client_hello(files)
     with contextlib.ExitStack() as stack:
         for number in range(600):

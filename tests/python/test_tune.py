@@ -149,7 +149,7 @@ def test_an_interrupted_measurement_leaves_no_files_or_processes(model, tmp_path
 
 
 def test_the_command_of_the_page_works(tmp_path):
-    """As it stands in docs/tune.md, with shorter measurements."""
+    """Runs the command from docs/tune.md with shorter measurements."""
     [block] = [block for block in doc_pages.blocks("docs/tune.md") if block.kind == "sh"]
     program, *words = block.text.split()
     assert program == "galatea"

@@ -179,7 +179,7 @@ def test_the_printed_first_command_gets_a_meaningful_answer(tmp_path):
 
 
 def test_features_of_a_file_equal_magikas(tmp_path):
-    """The numbers that `file_bytes` makes of a file, beside the few lines of Python in examples/ask.py."""
+    """Compares the numbers that `file_bytes` makes of a file with the few lines of Python in examples/ask.py."""
     sys.path.insert(0, str(EXAMPLES.parent))
     import ask
     import numpy as np
