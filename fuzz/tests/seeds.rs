@@ -106,7 +106,7 @@ replayed! {
 }
 
 #[test]
-fn every_target_is_replayed() {
+fn every_fuzz_target_is_replayed() {
     let targets: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(targets, REPLAYED);
     let folders = fs::read_dir(folder("")).unwrap();

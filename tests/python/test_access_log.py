@@ -101,7 +101,7 @@ def parsed(line):
     return {"time": time_, **values}
 
 
-def test_every_request_has_a_line(logged):
+def test_every_request_is_logged(logged):
     server, lines = logged
     body = {"id": "a b", **clients.pair_json()}
     sent = json.dumps(body).encode()
@@ -130,7 +130,7 @@ def test_every_request_has_a_line(logged):
     assert (malformed["status"], malformed["method"], malformed["path"]) == ("431", "-", "-")
 
 
-def test_requests_that_are_too_long_or_find_no_room_have_a_line(shared):
+def test_oversized_and_refused_requests_are_logged(shared):
     server = with_models(shared(*shared_flags.narrow()))
     lines = Lines(server, shared_flags.narrow_log(), parsed)
     assert clients.ask(server.http, "POST", INFER, {"inputs": [], "id": "x" * 2000})[0] == 400
@@ -150,7 +150,7 @@ def test_requests_that_are_too_long_or_find_no_room_have_a_line(shared):
         assert server.wait_for_line(reason)
 
 
-def test_calls_and_the_requests_of_a_stream_have_a_line_each(logged):
+def test_grpc_calls_and_requests_of_a_stream_are_logged(logged):
     server, logged_lines = logged
     pair = {name: np.ones((1, 16), np.int32) for name in ("INPUT0", "INPUT1")}
     with clients.client(server, "grpc") as stock:
@@ -180,7 +180,7 @@ def test_calls_and_the_requests_of_a_stream_have_a_line_each(logged):
     assert (lines["s3"]["model"], lines["s3"]["queue_us"]) == ("nope", "-") and lines["s3"]["status"] != "0"
 
 
-def test_a_file_that_was_moved_is_opened_again_at_sighup(logged, tmp_path):
+def test_a_moved_file_is_reopened_at_sighup(logged, tmp_path):
     server, _ = logged
     file, moved = shared_flags.access_log(), tmp_path / "access.log.1"
     file.rename(moved)
@@ -205,7 +205,7 @@ def test_without_a_file_lines_go_to_stdout(verbose):
     assert line["status"] == "200"
 
 
-def test_lines_are_json_where_the_log_is(shared):
+def test_lines_are_json_if_the_log_is(shared):
     server = with_models(shared(*shared_flags.in_json()))
     lines = Lines(server, shared_flags.folder() / "json.log", json.loads)
     clients.ask(server.http, "POST", INFER, {"id": "j\n1", **clients.pair_json()})
@@ -218,7 +218,7 @@ def test_lines_are_json_where_the_log_is(shared):
     assert (failed["model"], failed["version"], failed["request_id"]) == ("simple", 1, "j2")
 
 
-def test_verbose_levels_tell_what_the_real_servers_do(verbose):
+def test_verbose_levels_log_the_same_events_as_triton(verbose):
     server = verbose
     clients.ask(server.http, "POST", INFER, {"id": "v1", **clients.pair_json()})
     for pattern in (
@@ -239,13 +239,13 @@ def test_a_request_cannot_forge_a_line(logged):
     assert not [line for line in server.log if line.startswith("2026-01-01")]
 
 
-def test_a_folder_that_is_not_there_is_told_at_once(tmp_path):
+def test_a_missing_folder_ends_the_start(tmp_path):
     server = servers.galatea(tmp_path, "--access-log=/nonexistent/access.log", wait=False)
     assert server.wait_for_exit() == 1
     assert "failed to open access log '/nonexistent/access.log' (--access-log)" in server.text()
 
 
-def test_a_failed_request_has_a_line_in_the_log(plain):
+def test_a_failed_request_is_logged(plain):
     server = plain
     clients.ask(server.http, "POST", INFER, {"id": "bad-1", "inputs": []}, {"traceparent": TRACEPARENT})
     line = server.wait_for_line("bad-1")
@@ -265,7 +265,7 @@ def test_a_failed_request_has_a_line_in_the_log(plain):
     server.wait_for_line("bad-3")
 
 
-def test_a_flood_of_bad_requests_has_few_lines_and_a_count(shared):
+def test_a_flood_of_bad_requests_logs_few_lines_and_a_count(shared):
     server = shared()
     name = server.add("flooded", "add_sub", repositories.add_sub_config())
     sent = raw_http.post(INFER.replace("simple", name), b'{"id":"flood","inputs":[]}')
@@ -276,7 +276,7 @@ def test_a_flood_of_bad_requests_has_few_lines_and_a_count(shared):
     assert len([line for line in server.text().splitlines() if "request id flood" in line]) < 400
 
 
-def test_models_know_their_span_and_pass_it_on(shared):
+def test_models_see_their_trace_span_and_pass_it_on(shared):
     server = shared()
     for name, calls in (("span", False), ("caller", True)):
         server.place(name, "python", SPANS_CONFIG, files={"1/model.py": f"CALLS = {calls}\n" + SPANS})

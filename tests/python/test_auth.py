@@ -117,7 +117,7 @@ def check_http(address, path, method, need):
             assert status != 401, (method, path, key)
 
 
-def test_every_http_route(server):
+def test_every_http_route_needs_its_role(server):
     routes = routes_of(server)
     assert len(routes) > 40
     for path, method in routes:
@@ -127,7 +127,7 @@ def test_every_http_route(server):
             reload_model(server)
 
 
-def test_the_metrics_port(server):
+def test_the_metrics_port_needs_a_role(server):
     check_http(server.metrics, "/metrics", "GET", READ_ALL)
     check_http(server.metrics, "/anything", "GET", READ_ALL)
 
@@ -164,7 +164,7 @@ def ask_grpc(channel, path, message, is_stream, metadata):
     return 200
 
 
-def test_every_grpc_call(server):
+def test_every_grpc_call_needs_its_role(server):
     calls = list(grpc_calls())
     assert len(calls) == 24
     with grpc.insecure_channel(server.grpc) as channel:
@@ -181,7 +181,7 @@ def test_every_grpc_call(server):
                 reload_model(server)
 
 
-def test_sagemaker(server):
+def test_sagemaker_routes_need_their_roles(server):
     address = re.search(r"HTTPService at ([^\"\s]+)", server.wait_for_line("Started Sagemaker HTTPService at "))[1]
     for method, path, need in (
         ("GET", "/ping", OPEN), ("POST", "/invocations", INFER), ("GET", "/models", READ_ALL), ("GET", "/models/simple", READ),
@@ -191,7 +191,7 @@ def test_sagemaker(server):
     reload_model(server)
 
 
-def test_vertex_ai(folder):
+def test_vertex_ai_routes_need_their_roles(folder):
     environment = {"AIP_MODE": "PREDICTION", "AIP_HTTP_PORT": "0", "AIP_PREDICT_ROUTE": "/p", "AIP_HEALTH_ROUTE": "/h"}
     (folder / "policy.toml").write_text(auth_cases.table_policy())
     flags = (f"--auth-policy={folder / 'policy.toml'}", "--vertex-ai-default-model=simple", *EXPLICIT)
@@ -204,7 +204,7 @@ def test_vertex_ai(folder):
             assert status_of(address, "POST", "/p", headers)[0] == status, (redirect, key)
 
 
-def test_stock_clients(server, pair):
+def test_stock_clients_authenticate_with_a_key(server, pair):
     for module, address in ((httpclient, server.http), (grpcclient, server.grpc)):
         headers = {"authorization": f"Bearer {secret_of('infer')}"}
         stock = module.InferenceServerClient(address)
@@ -219,7 +219,7 @@ def test_stock_clients(server, pair):
             stock.infer("simple", inputs, headers={"x-api-key": "guess"})
 
 
-def test_curl(server):
+def test_curl_authenticates_with_a_key(server):
     run = subprocess.run(
         ["curl", "-sS", "-i", "-H", f"Authorization: Bearer {secret_of('read')}", f"http://{server.http}/v2/models/simple"],
         capture_output=True, text=True, timeout=30,
@@ -231,7 +231,7 @@ def test_curl(server):
     assert b"200 OK" in page.stdout and b"<html" in page.stdout.lower()
 
 
-def test_lists_have_only_what_may_be_read(server):
+def test_lists_show_only_permitted_models(server):
     admin, some = bearer(secret_of("admin")), bearer(secret_of("read@other"))
     for path, method, names in (
         ("/v2/repository/index", "POST", lambda found: {row["name"] for row in found}),
@@ -245,7 +245,7 @@ def test_lists_have_only_what_may_be_read(server):
     assert [model.name for model in stock.get_inference_statistics(headers=metadata).model_stats] == ["other"]
 
 
-def test_no_answer_tells_which_models_there_are(server):
+def test_refusals_do_not_reveal_which_models_exist(server):
     key = bearer(secret_of("admin@other"))
     for ask in (("GET", ""), ("GET", "/config"), ("GET", "/ready"), ("GET", "/stats"), ("POST", "/infer"), ("POST", "/generate")):
         found = [clients.ask(server.http, ask[0], f"/v2/models/{name}{ask[1]}", {} if ask[0] == "POST" else None, key) for name in ("simple", "nosuch")]
@@ -255,7 +255,7 @@ def test_no_answer_tells_which_models_there_are(server):
     assert clients.ask(server.http, "GET", "/v2/models/other2", headers=key)[0] == 404
 
 
-def test_dependents_are_unloaded_by_those_who_may_unload_all(server):
+def test_dependents_are_unloaded_only_with_the_role_for_all_models(server):
     body = {"parameters": {"unload_dependents": True}}
     path = "/v2/repository/models/other/unload"
     status, _, text = clients.ask(server.http, "POST", path, body, bearer(secret_of("control@other")))
@@ -267,15 +267,15 @@ def test_dependents_are_unloaded_by_those_who_may_unload_all(server):
     stock.load_model("other", headers={"x-api-key": secret_of("control@other")})
 
 
-def test_the_body_of_a_refused_request_is_not_waited_for(server):
-    """Nor kept: the answer is there before the body has come."""
+def test_a_refused_request_is_answered_before_its_body(server):
+    """The server answers before the body arrives."""
     host, port = server.http.split(":")
     with raw_http.connect((host, int(port))) as connection:
         connection.sendall(raw_http.head("POST", "/v2/models/simple/infer", 1 << 40))
         assert raw_http.answer(connection)[0] == 401
 
 
-def test_hostile_credentials(server):
+def test_hostile_credentials_are_refused(server):
     host, port = server.http.split(":")
     for size in (0, 1, 100, 8192, 8193, 30_000):
         for value in (f"Bearer {'x' * size}", f"Bearer {'.' * size}", f"Basic {'A' * size}", "x" * size, f"Bearer {'a.b.c' * (size // 5)}"):
@@ -294,13 +294,13 @@ def test_hostile_credentials(server):
     assert clients.is_ready(server)
 
 
-def test_a_page_of_another_site_cannot_use_what_a_browser_keeps(server):
+def test_requests_of_other_sites_cannot_use_stored_credentials(server):
     headers = {**basic(secret_of("admin")), "Sec-Fetch-Site": "cross-site"}
     assert status_of(server.http, "POST", "/v2/models/simple/infer", headers)[0] == 403
     assert status_of(server.http, "GET", "/v2/models/simple", {**headers, "Sec-Fetch-Site": "same-origin"})[0] == 200
 
 
-def test_with_restricted_calls_both_hold(folder):
+def test_authentication_and_restricted_apis_apply_together(folder):
     (folder / "policy.toml").write_text(auth_cases.table_policy())
     flags = (*EXPLICIT, f"--auth-policy={folder / 'policy.toml'}", "--http-restricted-api=metadata:x-admin=open")
     with servers.galatea(folder / "models", *flags) as server:
@@ -311,7 +311,7 @@ def test_with_restricted_calls_both_hold(folder):
             assert status_of(server.http, "GET", "/v2/models/simple", headers)[0] == status, headers
 
 
-def test_refusals_are_counted_and_told_without_what_was_sent(server, folder):
+def test_refusals_are_counted_and_logged_without_credentials(server, folder):
     admin = bearer(secret_of("admin"))
     clients.ask(server.http, "GET", "/v2", headers=bearer("galatea_leaked-credential"))
     clients.ask(server.http, "GET", "/v2/models/simple", headers=bearer(secret_of("infer")))

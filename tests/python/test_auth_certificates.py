@@ -65,7 +65,7 @@ def stock(files, server, pair):
     )
 
 
-def test_a_subject_that_the_policy_has_gets_its_roles(files, server):
+def test_a_certificate_in_the_policy_has_its_roles(files, server):
     stated = '{"inputs":[{"name":"INPUT0","datatype":"FP32","shape":[1,4],"data":[1,1,1,1]}]}'
     assert curl(files, server, files.known, "/v2/models/identity/infer", "-d", stated) == 200
     assert curl(files, server, files.known, "/v2/models/identity") == 403
@@ -78,7 +78,7 @@ def test_a_subject_that_the_policy_has_gets_its_roles(files, server):
     assert "trainers" in (files.folder / "access.log").read_text()
 
 
-def test_one_that_it_has_not_proves_nothing(files, server):
+def test_a_certificate_outside_the_policy_has_no_roles(files, server):
     assert curl(files, server, files.unknown, "/v2/models/identity") == 401
     assert curl(files, server, files.unknown, "/v2/health/ready") == 200
     client = stock(files, server, files.unknown)
@@ -88,14 +88,14 @@ def test_one_that_it_has_not_proves_nothing(files, server):
     client.close()
 
 
-def test_a_key_that_is_sent_counts_and_not_the_certificate(files, server):
+def test_a_key_takes_precedence_over_a_certificate(files, server):
     header = "Authorization: Bearer secret-of-reader"
     for pair in (files.known, files.unknown):
         assert curl(files, server, pair, "/v2/models/identity", "-H", header) == 200
         assert curl(files, server, pair, "/v2/models/identity", "-H", "Authorization: Bearer wrong") == 401
 
 
-def test_of_a_hardened_server_those_have_control_who_may(files, server):
+def test_a_hardened_server_allows_control_to_its_role(files, server):
     unload = "/v2/repository/models/identity/unload"
     assert curl(files, server, files.unknown, unload, "-d", "{}") == 401
     assert curl(files, server, files.known, unload, "-d", "{}") == 403

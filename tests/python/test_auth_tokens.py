@@ -92,7 +92,7 @@ def refused(server, token, text):
 
 
 @pytest.mark.parametrize("kid", KIDS)
-def test_each_algorithm(server, issuer, pair, kid):
+def test_each_algorithm_is_accepted(server, issuer, pair, kid):
     token = issuer.token(kid)
     for module, address in ((httpclient, server.http), (grpcclient, server.grpc)):
         # The client for HTTP adds to it.
@@ -105,7 +105,7 @@ def test_each_algorithm(server, issuer, pair, kid):
             stock.unload_model("simple", headers=headers)
 
 
-def test_roles_and_groups(server, issuer):
+def test_roles_and_groups_of_a_token_apply(server, issuer):
     assert ask(server, issuer.token(roles=["infer"]))[0] == 403
     assert ask(server, issuer.token(roles="infer read"))[0] == 200
     assert ask(server, issuer.token(roles=None))[0] == 403
@@ -115,7 +115,7 @@ def test_roles_and_groups(server, issuer):
     assert ask(server, token)[0] == 403
 
 
-def test_what_makes_a_token_bad(server, issuer):
+def test_a_token_with_a_wrong_claim_is_refused(server, issuer):
     now = time.time()
     for text, claims in (
         ("another issuer", {"iss": "https://issuer.test.evil"}), ("no 'iss'", {"iss": None}), ("another audience", {"aud": "other"}),
@@ -140,7 +140,7 @@ def test_the_key_decides_the_algorithm(server, issuer):
     assert ask(server, issuer.token("ed", {"jku": "http://127.0.0.1:1/", "x5u": "http://127.0.0.1:1/"}))[0] == 200
 
 
-def test_a_token_that_was_cut_or_changed(server, issuer):
+def test_a_truncated_or_modified_token_is_refused(server, issuer):
     token = issuer.token()
     head, claims, signature = token.split(".")
     for bad in (
@@ -195,7 +195,7 @@ def of_address(keys, refresh):
     return jwt_table(f'jwks_url = "{keys.url}/jwks.json"\nrefresh_secs = {refresh}')
 
 
-def test_keys_of_an_address_are_fetched_and_change(issuer, policies, keys):
+def test_keys_at_an_address_are_fetched_and_updated(issuer, policies, keys):
     keys.answer = (200, issuer.key_set("ed").encode())
     server = policies.install(of_address(keys, 1))
     server.wait_for_line("authentication: 1 keys of the issuer")
@@ -208,7 +208,7 @@ def test_keys_of_an_address_are_fetched_and_change(issuer, policies, keys):
     assert ask(server, issuer.token("ed"))[0] == 401
 
 
-def test_an_unknown_key_has_the_keys_fetched_before_their_time(issuer, policies, keys):
+def test_an_unknown_key_triggers_an_early_fetch(issuer, policies, keys):
     keys.answer = (200, issuer.key_set("ed").encode())
     server = policies.install(of_address(keys, 86400))
     server.wait_for_line("authentication: 1 keys of the issuer")
@@ -223,7 +223,7 @@ MORE_FAILURES = [(200, b"{\"keys\": []}"), (200, b" " * (1 << 20)), (302, b"")]
 
 
 @pytest.mark.parametrize("answer", [*FAILURES, *(pytest.param(each, marks=tiers.peers) for each in MORE_FAILURES)])
-def test_an_address_that_fails_keeps_the_keys(issuer, policies, keys, answer):
+def test_a_failing_address_keeps_the_keys(issuer, policies, keys, answer):
     keys.answer = (200, issuer.key_set("ed").encode())
     server = policies.install(of_address(keys, 1))
     server.wait_for_line("authentication: 1 keys of the issuer")
@@ -259,7 +259,7 @@ def replace(path, text):
     os.replace(other, path)
 
 
-def test_a_changed_policy_is_taken_and_a_broken_one_is_not(policies):
+def test_a_changed_policy_is_applied_unless_it_is_invalid(policies):
     server = policies.install(key_entry("a", "old", ["read"]))
     assert (ask(server, "old")[0], ask(server, "new")[0]) == (200, 401)
     replace(policies.path, key_entry("a", "new", ["raed"]))
@@ -272,7 +272,7 @@ def test_a_changed_policy_is_taken_and_a_broken_one_is_not(policies):
     assert (ask(server, "old")[0], ask(server, "new")[0]) == (401, 200)
 
 
-def test_a_changed_file_of_keys_is_taken_and_a_broken_one_is_not(issuer, policies):
+def test_a_changed_key_file_is_applied_unless_it_is_invalid(issuer, policies):
     path = policies.folder / "keys.json"
     path.write_text(issuer.key_set("ed"))
     server = policies.install(jwt_table('jwks_file = "keys.json"'))
@@ -286,7 +286,7 @@ def test_a_changed_file_of_keys_is_taken_and_a_broken_one_is_not(issuer, policie
     assert (ask(server, issuer.token("ed"))[0], ask(server, issuer.token("es"))[0]) == (401, 200)
 
 
-def test_a_stream_ends_to_be_answered_when_its_token_expires(issuer, policies, pair):
+def test_a_stream_is_refused_after_its_token_expires(issuer, policies, pair):
     (policies.folder / "keys.json").write_text(issuer.key_set("ed"))
     server = policies.install(jwt_table('jwks_file = "keys.json"', "leeway_secs = 0"))
     stock, answers = grpcclient.InferenceServerClient(server.grpc), queue.Queue()
@@ -304,7 +304,7 @@ def test_a_stream_ends_to_be_answered_when_its_token_expires(issuer, policies, p
     stock.stop_stream()
 
 
-def test_a_key_that_is_taken_out_is_not_known_on_open_streams(policies, pair):
+def test_a_removed_key_is_refused_on_open_streams(policies, pair):
     server = policies.install(key_entry("a", "secret", ["infer"]))
     stock, answers = grpcclient.InferenceServerClient(server.grpc), queue.Queue()
     stock.start_stream(lambda result, error: answers.put(error), headers={"x-api-key": "secret"})
@@ -320,7 +320,7 @@ def test_a_key_that_is_taken_out_is_not_known_on_open_streams(policies, pair):
     stock.stop_stream()
 
 
-def test_a_policy_that_is_wrong_ends_the_start(tmp_path):
+def test_an_invalid_policy_ends_the_start(tmp_path):
     path = tmp_path / "policy.toml"
     for policy, said in (("[[keys]]\nname = 'a'\n", "policy.toml:1:1: [[keys]] has no 'sha256'"), (jwt_table('jwks_file = "nosuch.json"'), "nosuch.json")):
         path.write_text(policy)
@@ -333,7 +333,7 @@ def run(*words, **environment):
     return subprocess.run([servers.galatea_binary(), *words], env={**os.environ, **environment}, capture_output=True, text=True, timeout=60)
 
 
-def test_check_finds_mistakes_of_a_policy(tmp_path):
+def test_check_finds_mistakes_in_a_policy(tmp_path):
     path = tmp_path / "policy.toml"
     path.write_text(key_entry("a", "b", ["read"]))
     good = run("check", "--auth-policy", path)
@@ -347,14 +347,14 @@ def test_check_finds_mistakes_of_a_policy(tmp_path):
     assert "nosuch.json" in run("check", "--auth-policy", path).stdout
 
 
-def test_the_policy_of_the_documentation_is_good(tmp_path):
+def test_the_documented_policy_is_valid(tmp_path):
     text = re.search(r"```toml\n(.*?)```", (servers.ROOT / "docs/authentication.md").read_text(), re.DOTALL)[1]
     (tmp_path / "policy.toml").write_text(text)
     found = run("check", "--auth-policy", tmp_path / "policy.toml")
     assert found.returncode == 0 and "0 mistakes, 0 warnings" in found.stdout, found.stdout
 
 
-def test_a_key_that_the_command_makes_works_for_the_commands(policies):
+def test_a_key_from_the_auth_command_works_for_the_commands(policies):
     made = run("auth", "key", "trainer", "infer", "read").stdout
     key = made.splitlines()[1]
     server = policies.install(made.replace(key, ""))
@@ -371,8 +371,8 @@ def test_a_key_that_the_command_makes_works_for_the_commands(policies):
     assert key not in server.text()
 
 
-def test_a_token_with_the_name_of_a_key_is_somebody_else(issuer, policies):
-    """It does not go on with the sequence of the key's owner."""
+def test_a_token_named_like_a_key_is_another_client(issuer, policies):
+    """It cannot continue a sequence of the key's owner."""
     (policies.folder / "keys.json").write_text(issuer.key_set(*KIDS))
     server = policies.install(key_entry("ann", "secret", ["admin"]) + jwt_table('jwks_file = "keys.json"'))
 

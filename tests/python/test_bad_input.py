@@ -110,7 +110,7 @@ def serves_on(server):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_config(server, name):
+def test_a_bad_configuration_fails_its_load_with_the_reason(server, name):
     status, text = load(server, name)
     assert status in (400, 500) and name in text
     needle = re.escape(CONFIGS[name][1])
@@ -119,21 +119,21 @@ def test_config(server, name):
     serves_on(server)
 
 
-def test_what_has_no_effect_is_a_warning(server):
+def test_a_field_without_effect_is_warned_about(server):
     status, _, _ = clients.ask(server.http, "POST", "/v2/repository/models/eager/load", {})
     assert status == 200
     server.wait_for_line(r"optimization\.eager_batching of model 'eager' has no effect")
 
 
 @pytest.mark.parametrize("name", [*UNKNOWN_BACKENDS, "no_version", "not_text", "nowhere", "..", "a%2Fb"])
-def test_model_folder(server, name):
+def test_a_bad_model_folder_fails_its_load(server, name):
     status, text = load(server, name)
     assert status in (400, 404, 500) and text
     serves_on(server)
 
 
 @pytest.mark.parametrize("name, place", [("unknown_field", "3:1"), ("near_miss", "3:1"), ("text_for_number", "3:17")])
-def test_text_errors_say_where(server, name, place):
+def test_configuration_errors_name_line_and_column(server, name, place):
     """A parser error names line and column; the first two lines are name and backend."""
     load(server, name)
     line = server.wait_for_line(rf"{name}.*\b{place}\b|\b{place}\b.*{name}")
@@ -220,7 +220,7 @@ def exchange(server, sent):
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_request(server, name):
+def test_a_bad_request_is_refused(server, name):
     sent, allowed = REQUESTS[name]
     status, body = exchange(server, sent)
     assert status in allowed, body[:500]
@@ -229,7 +229,7 @@ def test_request(server, name):
     serves_on(server)
 
 
-def test_body_over_the_limit(shared):
+def test_a_body_over_the_limit_is_refused_before_it_is_read(shared):
     """A body over --http-max-input-size is refused before it is read."""
     small = shared(*shared_flags.narrow())
     small.place("simple", "add_sub", add_sub_config())
@@ -254,7 +254,7 @@ def raw_grpc(server, method, payload):
 
 @pytest.mark.parametrize("payload", [b"\xff\xff\xff\xff", b"\x0a\x05ab", b"\x08\x96", b"\x0a\x02\xff\xfe"], ids=["bytes", "cut", "wrong type", "no text"])
 @pytest.mark.parametrize("method", ["ModelInfer", "ModelMetadata", "RepositoryModelLoad"])
-def test_grpc_bytes(server, method, payload):
+def test_malformed_grpc_messages_are_refused(server, method, payload):
     code, _ = raw_grpc(server, method, payload)
     assert code in ("INTERNAL", "INVALID_ARGUMENT", "NOT_FOUND", "UNKNOWN")
     serves_on(server)
@@ -263,7 +263,7 @@ def test_grpc_bytes(server, method, payload):
 @pytest.mark.parametrize(
     "shape", [[2**62], [2**32, 2**32], [2**63 - 1, 2], [-(2**63)], [1] * 5000, [0] * 3], ids=lambda s: str(s)[:24]
 )
-def test_grpc_shapes(server, shape):
+def test_bad_grpc_shapes_are_refused(server, shape):
     request = service_pb2.ModelInferRequest(model_name="identity", raw_input_contents=[b"\0" * 4])
     request.inputs.add(name="INPUT0", datatype="FP32", shape=shape)
     with grpc.insecure_channel(server.grpc) as channel:
@@ -273,7 +273,7 @@ def test_grpc_shapes(server, shape):
     serves_on(server)
 
 
-def test_strings_that_lie_about_their_length(server):
+def test_strings_with_wrong_lengths_are_refused(server):
     for blob in (b"\xff\xff\xff\xff", b"\x00\x00\x00\x80abc", b"\x01\x00\x00", b"\x05\x00\x00\x00ab"):
         request = service_pb2.ModelInferRequest(model_name="bytes", raw_input_contents=[blob])
         request.inputs.add(name="INPUT0", datatype="BYTES", shape=[1])
@@ -284,8 +284,8 @@ def test_strings_that_lie_about_their_length(server):
     serves_on(server)
 
 
-def test_gigabytes_are_not_allocated_for_a_lie(server):
-    """A shape that promises 64 GB costs nothing when the bytes are not there."""
+def test_a_huge_shape_without_data_allocates_no_memory(server):
+    """A shape that claims 64 GB costs nothing without the bytes."""
     before = server.rss_mb()
     array = np.ones(4, np.float32)
     body = {"inputs": [{**clients.tensor_json("INPUT0", array), "shape": [16_000_000_000]}]}

@@ -31,7 +31,7 @@ def infer(server, model, body):
     return status, clients.json.loads(text)
 
 
-def test_identity_adds_triton_s_response_parameters(repository, stage):
+def test_identity_adds_tritons_response_parameters(repository, stage):
     repository.add("same", "identity", identity_config())
     server = stage.serves(repository.path)
     assert infer(server, "same", ONE)[1]["parameters"] == EXAMPLES
@@ -42,7 +42,7 @@ def test_identity_adds_triton_s_response_parameters(repository, stage):
     assert not found["param2"].bool_param and found["param3"].double_param == 123.123
 
 
-def test_repeat_that_is_not_decoupled_answers_one_element(repository, stage):
+def test_repeat_returns_one_element_when_not_decoupled(repository, stage):
     config = "".join([
         tensor("input", "IN", "TYPE_INT32", "-1"), tensor("input", "DELAY", "TYPE_UINT32", "-1"),
         tensor("input", "WAIT", "TYPE_UINT32", "1"), tensor("output", "OUT", "TYPE_INT32", "1"),
@@ -79,7 +79,7 @@ def with_backends(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["identity", "failing"])
-def test_a_user_s_backend_of_the_same_name_is_used(with_backends, name):
+def test_a_users_backend_of_the_same_name_takes_precedence(with_backends, name):
     assert infer(with_backends, f"mine_{name}", ONE)[1]["outputs"][0]["data"] == [42.0]
 
 
@@ -88,11 +88,11 @@ def reasons(server):
     return {row["name"]: row.get("reason", "") for row in rows}
 
 
-def test_a_user_s_library_of_the_same_name_is_not_replaced(with_backends):
+def test_a_users_library_of_the_same_name_is_not_replaced(with_backends):
     assert "libtriton_square.so, which this server cannot open" in reasons(with_backends)["mine_square"]
 
 
-def test_they_are_named_to_nobody(with_backends):
+def test_builtin_test_backends_are_not_advertised(with_backends):
     reason = reasons(with_backends)["lacks"]
     assert "unable to find backend library for backend 'nowhere'" in reason and "onnxruntime" in reason
     help_text = subprocess.run(

@@ -180,7 +180,7 @@ def server(tmp_path, serve):
 
 
 @tiers.measure
-def test_one_model_suffers(server, capsys):
+def test_faults_of_one_model_do_not_affect_others(server, capsys):
     chance = random.Random(SEED)
     steady, simple = Asker(server, "steady", number(0)), Asker(server, "simple", clients.pair_json())
     victim = Asker(server, "victim", number(1))
@@ -213,8 +213,8 @@ def test_one_model_suffers(server, capsys):
     assert not [pid for pid in processes.children(server.pid) if processes.is_zombie(pid)]
 
 
-def test_too_much_for_the_memory_fails_alone(shared):
-    """Answers larger than the shared memory may be: the worker lives on, and so do the requests beside them."""
+def test_outputs_over_the_memory_limit_fail_alone(shared):
+    """An output exceeds the shared memory limit: its request fails, the worker and other requests continue."""
     server = shared(*LIMITED)
     server.place("grows", "python", GROWS_CONFIG, files={"1/model.py": GROWS})
     before = ask_size(server, 8)
@@ -236,5 +236,5 @@ def ask_size(server, size):
     return int(answer["PID"][0])
 
 
-def test_same_seed_same_plan():
+def test_the_same_seed_gives_the_same_plan():
     assert plan(random.Random(SEED)) == plan(random.Random(SEED)) != plan(random.Random(SEED + 1))

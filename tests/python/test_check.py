@@ -114,7 +114,7 @@ def served(repository, roots, printed):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_mistake_is_found_with_its_place_and_what_to_do(case, checked):
+def test_a_mistake_is_reported_with_place_and_advice(case, checked):
     found = [f for f in checked["findings"] if f["model"] == case.name]
     at = [":".join(str(f[key]) for key in ("file", "line", "column") if f[key] is not None) for f in found]
     text = case.text.format(case.name)
@@ -125,7 +125,7 @@ def test_a_mistake_is_found_with_its_place_and_what_to_do(case, checked):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_server_says_the_same(case, served):
+def test_the_server_reports_the_same_mistake(case, served):
     reasons, log = served.reasons, served.log
     if case.severity == "error":
         reason = reasons[case.name]
@@ -157,7 +157,7 @@ dynamic_batching { preferred_batch_size: [ 1, 8 ] }
 """
 
 
-def test_all_mistakes_of_one_configuration(tmp_path):
+def test_all_mistakes_of_a_configuration_are_reported(tmp_path):
     write(tmp_path, {"m/config.pbtxt": MANY, "m/1/model.py": PYTHON})
     _, report = check(tmp_path)
     found = [(f["line"], f["field"]) for f in report["findings"]]
@@ -171,7 +171,7 @@ def test_all_mistakes_of_one_configuration(tmp_path):
     assert (6, "input[1].data_type") in [(f["line"], f["field"]) for f in report["findings"]]
 
 
-def test_all_tensors_that_a_model_has_not(tmp_path):
+def test_all_unknown_tensors_are_reported(tmp_path):
     write(tmp_path, {"m/config.pbtxt": ONNX + IO.replace('"x"', '"input"').replace('"y"', '"output"'), "m/1/model.onnx": GOOD})
     _, report = check(tmp_path)
     assert [(f["line"], f["column"], f["text"]) for f in report["findings"]] == [
@@ -180,7 +180,7 @@ def test_all_tensors_that_a_model_has_not(tmp_path):
     ], report
 
 
-def test_all_mistakes_of_an_ensemble(tmp_path):
+def test_all_mistakes_of_an_ensemble_are_reported(tmp_path):
     steps = ("fin", "x=x", "y=m"), ("fine", "wrong=m", "y=n"), ("longs:2", "x=n", "y=y"), ("fine", "x=n", "wrong=z")
     write(tmp_path, {"fine/1/model.onnx": GOOD, "longs/1/model.onnx": LONGS})
     write(tmp_path / "e", ensemble(*steps, outputs="y z"))
@@ -193,7 +193,7 @@ def test_all_mistakes_of_an_ensemble(tmp_path):
     ], report
 
 
-def test_what_waits_for_a_mistake_has_none_of_its_own(tmp_path):
+def test_consequences_of_a_mistake_are_not_reported(tmp_path):
     circle = {"a": ensemble(("b", "x=x", "y=y")), "b": ensemble(("a", "x=x", "y=y")), "c": ensemble(("a", "x=x", "y=y"))}
     for name, files in circle.items():
         write(tmp_path / name, files)
@@ -204,7 +204,7 @@ def test_what_waits_for_a_mistake_has_none_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("name", ROOTS)
-def test_mistakes_of_a_repository_itself(name, roots, served):
+def test_mistakes_of_a_repository_are_reported(name, roots, served):
     _, at, severity, advice = ROOTS[name]
     code, report = check("--model-repository", roots[name])
     found = [f for f in report["findings"] if f["file"] == f"{roots[name]}{at}"]
@@ -214,7 +214,7 @@ def test_mistakes_of_a_repository_itself(name, roots, served):
     assert [line for line in served.log.splitlines() if f"{roots[name]}{at}" in line and advice in line]
 
 
-def test_one_model_is_checked_as_it_is_served(tmp_path):
+def test_a_single_model_folder_is_checked(tmp_path):
     write(tmp_path, {"m/config.pbtxt": ONNX, "m/1/model.onnx": GOOD, "iris.onnx": LFS})
     assert check(tmp_path / "m") == (0, {"models": 1, "policies": 0, "errors": 0, "warnings": 0, "notes": 0, "findings": []})
     code, report = check(tmp_path / "iris.onnx")
@@ -222,7 +222,7 @@ def test_one_model_is_checked_as_it_is_served(tmp_path):
     assert "git lfs pull" in report["findings"][0]["advice"]
 
 
-def test_a_model_in_two_repositories(tmp_path):
+def test_a_model_in_two_repositories_is_a_mistake(tmp_path):
     for root in ("a", "b"):
         write(tmp_path / root, {"m/1/model.onnx": GOOD})
     both = ["--model-repository", tmp_path / "a", "--model-repository", tmp_path / "b"]
@@ -240,14 +240,14 @@ def test_a_model_in_two_repositories(tmp_path):
         (["--jsn", "."], "unrecognized option '--jsn'; did you mean '--json'?"),
     ],
 )
-def test_what_cannot_be_checked_ends_with_2(arguments, text):
+def test_paths_that_cannot_be_checked_exit_with_2(arguments, text):
     run = galatea("check", *arguments)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(f"error: {text}\n"), run.stderr
 
 
 @pytest.mark.parametrize("no_color, coloured", [("", True), ("1", False)])
-def test_colours_on_a_terminal(tmp_path, no_color, coloured):
+def test_a_terminal_gets_colours(tmp_path, no_color, coloured):
     write(tmp_path, {"m/1/model.onnx": GOOD, "m/config.pbtxt": "bakend: 'x'\n"})
     main, terminal = pty.openpty()
     # As wide as the lines are, which are not folded then.
@@ -267,7 +267,7 @@ def test_colours_on_a_terminal(tmp_path, no_color, coloured):
     assert "1 | bakend: 'x'\n  | ^\n" in plain
 
 
-def test_no_code_of_a_model_runs_and_nothing_is_written(tmp_path):
+def test_check_runs_no_model_code_and_writes_nothing(tmp_path):
     code = "open('ran', 'w')\n" + PYTHON.decode() + "    @staticmethod\n    def auto_complete_config(c):\n        open('ran', 'w')\n        return c\n"
     write(tmp_path / "r", {"m/1/model.py": code})
     before = sorted(path for path in tmp_path.rglob("*"))
@@ -288,8 +288,8 @@ UNREADABLE = {
 }
 
 
-def test_what_may_not_be_read_is_told_with_what_to_do():
-    """Root may read everything: then the check runs as nobody."""
+def test_unreadable_files_are_reported_with_advice():
+    """Root can read everything, so the check runs as the user nobody."""
     labels = ONNX + IO.replace("[ 3 ]", "[ -1, 3 ]").replace('name: "y"', 'name: "y" label_filename: "labels.txt"')
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -323,7 +323,7 @@ OF_BACKENDS = {
 
 
 @pytest.mark.parametrize("name", OF_BACKENDS)
-def test_mistakes_that_backends_find_have_their_place(name, tmp_path):
+def test_mistakes_found_by_backends_have_a_place(name, tmp_path):
     config, files, at, text, advice = OF_BACKENDS[name]
     write(tmp_path / name, {"config.pbtxt": config, **files})
     _, report = check("--model-repository", tmp_path)
@@ -377,7 +377,7 @@ def limited():
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 
 
-def test_a_hostile_repository_neither_hangs_nor_fills_the_memory(tmp_path):
+def test_a_hostile_repository_causes_neither_hang_nor_memory_growth(tmp_path):
     write_hostile(tmp_path)
     command = [servers.galatea_binary(), "check", "--model-repository", tmp_path, "--json"]
     run = subprocess.run(command, capture_output=True, timeout=30, preexec_fn=limited)
@@ -393,8 +393,8 @@ def test_a_hostile_repository_neither_hangs_nor_fills_the_memory(tmp_path):
     assert max(map(len, found.values())) <= 100
 
 
-def test_a_repository_of_thousands_of_models_is_checked_at_once(tmp_path):
-    """A good one, a chain and a circle: time that grows with their square would pass any limit."""
+def test_thousands_of_models_are_checked_quickly(tmp_path):
+    """Checks good models, a chain and a cycle: time that grows with the square would exceed the limit."""
     for number in range(1000):
         write(tmp_path / "good" / f"m{number}", {"1/model.onnx": GOOD})
         # Against the alphabet: each is needed by the one before it.
@@ -405,7 +405,7 @@ def test_a_repository_of_thousands_of_models_is_checked_at_once(tmp_path):
     assert (code, report["errors"]) == (1, 1000)
 
 
-def test_names_from_the_disk_write_no_lines_of_their_own(tmp_path):
+def test_file_names_cannot_forge_lines(tmp_path):
     write(tmp_path, {"m/1/a\nerror: forged\x1b[2J.onnx": GOOD, "m/config.pbtxt": ONNX})
     text = galatea("check", tmp_path).stdout
     assert "\x1b" not in text and "\nerror: forged" not in text
@@ -436,7 +436,7 @@ dynamic_batching { }
 """
 
 
-def test_the_configuration_of_a_model(tmp_path):
+def test_the_config_command_prints_the_configuration_of_a_model(tmp_path):
     write(tmp_path, {"fine/1/model.onnx": GOOD, "py/1/model.py": PYTHON, "iris.onnx": GOOD, "net.pt": b"PK\x03\x04", "x.bin": b"x"})
     of_folder = galatea("config", tmp_path / "fine")
     assert (of_folder.returncode, of_folder.stderr) == (0, "")
@@ -459,7 +459,7 @@ def test_printed_configurations_are_served(printed, served):
 
 
 @tiers.peers
-def test_printed_configurations_are_served_by_the_real_server(tmp_path):
+def test_printed_configurations_are_served_by_triton(tmp_path):
     write(tmp_path / "given", PRINTED)
     print_configurations(tmp_path / "served", sorted((tmp_path / "given").iterdir()))
     with servers.triton(tmp_path / "served", "--exit-on-error=false") as server:

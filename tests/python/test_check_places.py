@@ -8,8 +8,8 @@ from check_cases import GOOD, LFS, ONNX, write
 from test_check import check, galatea
 
 
-def test_places_are_paths_that_a_program_opens(tmp_path):
-    """Relative to the working directory, or absolute, as the repository was given."""
+def test_places_are_paths_that_can_be_opened(tmp_path):
+    """Places are relative to the working directory or absolute, like the given repository."""
     write(tmp_path, {"r/m/config.pbtxt": "bakend: 'x'\n", "r/m/1/model.onnx": GOOD, "r/bad.onnx": LFS, "one/config.pbtxt": "bakend: 'x'\n", "one/iris.onnx": GOOD})
     places = {
         ("r",): ["r/bad.onnx", "r/m/config.pbtxt"],
@@ -31,7 +31,7 @@ def test_places_are_paths_that_a_program_opens(tmp_path):
     assert {(f["file"], f["path"]) for f in report["findings"]} >= {("m/config.pbtxt", f"{tmp_path}/r/m/config.pbtxt")}, report
 
 
-def test_a_policy_alone_is_counted(tmp_path):
+def test_a_policy_without_repository_is_checked(tmp_path):
     policy = tmp_path / "policy.toml"
     policy.write_text("[[rol]]\n")
     run = galatea("check", f"--auth-policy={policy}")
@@ -41,7 +41,7 @@ def test_a_policy_alone_is_counted(tmp_path):
     assert run.stdout.splitlines()[-1] == "1 model and the policy checked: 1 mistake, 0 warnings, 0 notes", run.stdout
 
 
-def test_a_model_in_the_own_format_of_onnx_runtime_is_no_mistake(tmp_path):
+def test_a_model_in_ort_format_is_no_mistake(tmp_path):
     write(tmp_path, {"m/config.pbtxt": ONNX + 'default_model_filename: "model.ort"\n', "m/1/model.ort": b"\x08\0\0\0ORTM"})
     code, report = check(tmp_path)
     assert (code, [f["severity"] for f in report["findings"]]) == (0, ["note"]), report

@@ -101,7 +101,7 @@ def said(text):
 
 
 @pytest.mark.parametrize("name", in_tiers(EXAMPLES_IN))
-def test_example(server, name, tmp_path):
+def test_the_example_works(server, name, tmp_path):
     command, environment = EXAMPLES_IN[name](server, tmp_path)
     folder = CLIENTS / "go" if name == "go" else tmp_path
     done = subprocess.run([str(word) for word in command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
@@ -126,7 +126,7 @@ def test_example(server, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", in_tiers(["python_plain", "curl", "javascript_fetch", "javascript_grpc", "go", "java"]))
-def test_an_example_that_reaches_no_server_ends_with_an_error(name, tmp_path):
+def test_an_example_without_a_server_ends_with_an_error(name, tmp_path):
     class Nobody:
         http = grpc = "127.0.0.1:1"
 

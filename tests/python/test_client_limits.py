@@ -84,7 +84,7 @@ def slow(models):
         yield server
 
 
-def test_requests_in_hand_of_one_client(narrow, tmp_path):
+def test_requests_in_progress_of_a_client_are_limited(narrow, tmp_path):
     server = narrow
     with InHand(server, tmp_path, 2):
         status, given, text = refused(server.http)
@@ -116,7 +116,7 @@ def curl(server, model, *options):
     return status, wait
 
 
-def test_each_request_of_a_stream_counts(slow, tmp_path):
+def test_each_request_of_a_stream_counts_against_the_limit(slow, tmp_path):
     server, gates = slow, Gates(slow, tmp_path, "gate")
     message = service_pb2.ModelInferRequest(model_name="gate")
     tensor = message.inputs.add(name="IN", datatype="BYTES", shape=[1])
@@ -134,7 +134,7 @@ def test_each_request_of_a_stream_counts(slow, tmp_path):
     assert metric(server, "connection_requests") == 2
 
 
-def test_requests_a_second_and_the_wait_that_is_said(slow):
+def test_requests_per_second_are_limited_with_a_retry_after_time(slow):
     answers = [ask(slow.http, "quick")[0] for _ in range(20)]
     assert answers == [200] * 20, "the burst that a client may send at once"
     status, given, text = eventually("the client sends too much", lambda: (found := refused(slow.http))[0] == 429 and found)
@@ -156,14 +156,14 @@ def test_requests_a_second_and_the_wait_that_is_said(slow):
     assert metric(slow, "client_rate") >= 2
 
 
-def test_the_load_tool_counts_them_as_errors(slow):
+def test_the_load_tool_counts_refusals_as_errors(slow):
     command = [servers.galatea_binary(), "perf", "-m", "quick", "-u", slow.http, "--shape", "INPUT0:4", "--request-count=100"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert said.returncode != 0
     assert "this client sends more than the 2 requests a second" in said.stdout + said.stderr
 
 
-def test_bytes_in_hand_with_and_without_a_length(narrow):
+def test_bytes_in_progress_are_limited_with_and_without_a_length(narrow):
     server = narrow
     long = {"inputs": [clients.tensor_json("INPUT0", ARRAY)], "id": "x" * 3000}
     # What is iterated over is sent in chunks.
@@ -176,7 +176,7 @@ def test_bytes_in_hand_with_and_without_a_length(narrow):
     assert metric(server, "client_bytes") == 3
 
 
-def test_an_identity_is_one_client_wherever_it_is(models, tmp_path):
+def test_an_identity_is_one_client_across_protocols(models, tmp_path):
     names = {"greedy": "infer", "modest": "infer", "admin": "admin"}
     policy = tmp_path / "policy.toml"
     policy.write_text("".join(key_entry(name, f"secret-of-{name}", [role]) for name, role in names.items()))

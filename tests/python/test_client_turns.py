@@ -110,15 +110,15 @@ def with_keys(folder):
 
 @pytest.mark.parametrize("protocol", clients.MODULES)
 @pytest.mark.parametrize("model", FEW)
-def test_a_flood_of_one_key_is_no_wait_for_another(with_keys, folder, protocol, model):
+def test_a_flood_with_one_key_does_not_delay_another(with_keys, folder, protocol, model):
     assert executed_before(with_keys, folder, protocol, model, [key("flooder"), key("other")]) <= FEW[model]
 
 
 def test_requests_of_one_key_keep_their_order(with_keys, folder):
-    """What the turns spare another client is a long wait: one that has the same key waits it."""
+    """Other keys are spared the wait; a client with the same key waits behind the flood."""
     assert executed_before(with_keys, folder, "http", "single", [key("flooder")] * 2) == FLOOD
 
 
-def test_without_identities_all_requests_are_of_one_client(folder, stage):
+def test_without_authentication_all_requests_share_one_turn(folder, stage):
     server = stage.serves(folder / "models")
     assert executed_before(server, folder, "http", "single", [None, None]) == FLOOD

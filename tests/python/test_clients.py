@@ -26,7 +26,7 @@ def check(answer, pair):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_infer(examples_server, pair, protocol):
+def test_the_stock_client_infers_and_reads_metadata(examples_server, pair, protocol):
     with clients.client(examples_server, protocol) as stock:
         assert stock.is_server_live() and stock.is_server_ready() and stock.is_model_ready("simple")
         arrays = dict(zip(("INPUT0", "INPUT1"), pair))
@@ -37,7 +37,7 @@ def test_infer(examples_server, pair, protocol):
 
 @pytest.mark.parametrize("binary_in", [True, False])
 @pytest.mark.parametrize("binary_out", [True, False])
-def test_http_json_and_binary(examples_server, pair, binary_in, binary_out):
+def test_json_and_binary_tensors_give_the_same_outputs(examples_server, pair, binary_in, binary_out):
     with clients.client(examples_server, "http") as stock:
         tensors = clients.inputs(httpclient, dict(zip(("INPUT0", "INPUT1"), pair)), binary_data=binary_in)
         wanted = [httpclient.InferRequestedOutput(n, binary_data=binary_out) for n in ("OUTPUT0", "OUTPUT1")]
@@ -46,7 +46,7 @@ def test_http_json_and_binary(examples_server, pair, binary_in, binary_out):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_many_at_once(examples_server, protocol):
+def test_many_concurrent_requests_get_their_own_outputs(examples_server, protocol):
     def arrays(n):
         return {"INPUT0": np.full((1, 16), n, np.int32), "INPUT1": np.arange(16, dtype=np.int32).reshape(1, 16)}
 
@@ -70,7 +70,7 @@ def wait_for_result(future):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_asyncio(examples_server, pair, protocol):
+def test_asyncio_clients_infer(examples_server, pair, protocol):
     module, plain = (http_aio, httpclient) if protocol == "http" else (grpc_aio, grpcclient)
     address = examples_server.http if protocol == "http" else examples_server.grpc
 
@@ -86,7 +86,7 @@ def test_asyncio(examples_server, pair, protocol):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_management(examples_server, protocol):
+def test_the_stock_client_manages_models_and_settings(examples_server, protocol):
     more = {"as_json": True} if protocol == "grpc" else {}
     with clients.client(examples_server, protocol) as stock:
         assert stock.get_server_metadata(**more)["name"] == "triton"
@@ -118,7 +118,7 @@ def curl(*args, **more):
     return run.stdout
 
 
-def test_curl(examples_server):
+def test_curl_sends_json_and_reads_binary_outputs(examples_server):
     url = f"http://{examples_server.http}/v2/models/simple/infer"
     body = json.dumps(clients.pair_json())
     plain = json.loads(curl(url, "-d", body))
@@ -131,7 +131,7 @@ def test_curl(examples_server):
     assert json.loads(old) == plain
 
 
-def test_large_body_after_100_continue(examples_server, tmp_path):
+def test_a_large_body_is_accepted_after_100_continue(examples_server, tmp_path):
     """curl sends the body of a big request only after the server said 100 Continue."""
     rows = np.zeros((8, 16), dtype=np.int32)
     request = {"id": "big", "inputs": [clients.tensor_json(n, rows) for n in ("INPUT0", "INPUT1")]}
@@ -142,7 +142,7 @@ def test_large_body_after_100_continue(examples_server, tmp_path):
     assert json.loads(answer)["id"] == "big"
 
 
-def test_pipelining(examples_server):
+def test_pipelined_requests_are_answered_in_order(examples_server):
     """Three requests in one write are answered in order on one connection."""
     bodies = [json.dumps({"id": str(n), **clients.pair_json()}).encode() for n in range(3)]
     head = b"POST /v2/models/simple/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
@@ -159,7 +159,7 @@ def test_pipelining(examples_server):
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
 @pytest.mark.parametrize("keep_alive", [[], ["-k"]])
-def test_ab(examples_server, tmp_path, keep_alive):
+def test_apache_bench_works_with_and_without_keep_alive(examples_server, tmp_path, keep_alive):
     """HTTP/1.0, with and without keep-alive, 100 connections at once."""
     body = tmp_path / "body.json"
     body.write_text(json.dumps(clients.pair_json()))
@@ -186,7 +186,7 @@ def test_ab(examples_server, tmp_path, keep_alive):
     ],
     ids=" ".join,
 )
-def test_perf_analyzer(examples_server, options):
+def test_perf_analyzer_measures_the_server(examples_server, options):
     address = examples_server.grpc if "grpc" in options else examples_server.http
     report = servers.perf_analyzer(
         "-m", "simple", "-u", address, *options,
@@ -198,7 +198,7 @@ def test_perf_analyzer(examples_server, options):
 
 
 @pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer could not be installed here")
-def test_perf_analyzer_checks_answers(examples_server, tmp_path, pair):
+def test_perf_analyzer_accepts_the_outputs(examples_server, tmp_path, pair):
     """perf_analyzer compares every answer with the outputs it is given."""
     row = {"INPUT0": pair[0][0].tolist(), "INPUT1": pair[1][0].tolist()}
     right = {"OUTPUT0": (pair[0] + pair[1])[0].tolist(), "OUTPUT1": (pair[0] - pair[1])[0].tolist()}

@@ -78,14 +78,14 @@ def sagemaker(request, tmp_path_factory):
         yield server
 
 
-def test_sagemaker(sagemaker):
+def test_sagemaker_pings_and_invokes_the_model(sagemaker):
     assert ask(sagemaker.platform, "GET", "/ping")[0] == 200
     status, body = ask(sagemaker.platform, "POST", "/invocations", ROW)
     assert status == 200 and b'"data":[1.0]' in body
     assert ask(sagemaker.http, "GET", "/v2/health/ready")[0] == 200
 
 
-def test_vertex_ai(vertex_ai):
+def test_vertex_ai_checks_health_and_predicts(vertex_ai):
     assert ask(vertex_ai.platform, "GET", "/h")[0] == 200
     status, body = ask(vertex_ai.platform, "POST", "/v1/m1:predict", ROW)
     assert status == 200 and b'"model_name":"m"' in body
@@ -94,7 +94,7 @@ def test_vertex_ai(vertex_ai):
         assert redirected[0] == 403
 
 
-def test_vertex_ai_needs_one_model_or_its_name(sagemaker, tmp_path):
+def test_vertex_ai_needs_a_single_model_or_its_name(sagemaker, tmp_path):
     if sagemaker.target != "galatea":
         pytest.skip("the real server has the port of one platform here")
     assert b'"model_name":"other"' in ask(address_of(sagemaker, "Vertex AI"), "POST", "/p", ROW)[1]
@@ -113,8 +113,8 @@ REDIRECTS = [
 ]
 
 
-def test_vertex_ai_answers_as_triton(vertex_ai, recorded):
-    """But for what it refuses to redirect to since 2.73. Each answer is a line."""
+def test_vertex_ai_answers_like_triton(vertex_ai, recorded):
+    """Only redirects that Triton refuses since 2.73 differ. Each answer is a line."""
     lines = [sorted(vertex_ai.addresses)]
 
     def play(method, path, body="", **headers):
@@ -139,11 +139,11 @@ PLATFORMS = {
 }
 
 
-def test_bodies_are_read_and_written_as_by_sagemaker(sagemaker, recorded):
+def test_sagemaker_bodies_are_read_and_written_like_triton(sagemaker, recorded):
     recorded.holds(sagemaker.target, plays_bodies(sagemaker, "sagemaker"))
 
 
-def test_bodies_are_read_and_written_as_by_vertex_ai(vertex_ai, recorded):
+def test_vertex_ai_bodies_are_read_and_written_like_triton(vertex_ai, recorded):
     recorded.holds(vertex_ai.target, plays_bodies(vertex_ai, "vertex_ai"))
 
 
@@ -257,7 +257,7 @@ def many_models(request, tmp_path_factory):
         yield server
 
 
-def test_sagemaker_with_many_models_answers_as_triton(many_models, archives, recorded):
+def test_sagemaker_multi_model_mode_answers_like_triton(many_models, archives, recorded):
     lines = plays_sagemaker(many_models, archives)
     recorded.holds(many_models.target, scenarios.without_places(lines) if many_models.target == "galatea" else lines)
 
@@ -310,8 +310,8 @@ def plays_sagemaker(server, archives):
     return lines
 
 
-def test_sagemaker_reads_nothing_but_its_folder(tmp_path, archives, many_models):
-    """The real server walks /proc, and a body that is no JSON ends it."""
+def test_sagemaker_reads_only_its_models_folder(tmp_path, archives, many_models):
+    """Triton reads /proc here, and a body that is not JSON ends it."""
     outside = tmp_path / "outside"
     write_archive(outside / "model")
     (archives / "link").symlink_to(outside)
@@ -328,8 +328,8 @@ def test_sagemaker_reads_nothing_but_its_folder(tmp_path, archives, many_models)
     assert ask(address, "GET", "/models") == before
 
 
-def test_serve_takes_the_variables_of_sagemaker(tmp_path, archives):
-    """As a container's command: many models, on the port that SageMaker gives."""
+def test_serve_reads_sagemakers_environment(tmp_path, archives):
+    """Starts like a container: many models, on the port that SageMaker gives."""
     serve = tmp_path / "serve"
     serve.symlink_to(servers.galatea_binary())
     port = servers.free_ports(1)[0]
@@ -353,7 +353,7 @@ def test_serve_takes_the_variables_of_sagemaker(tmp_path, archives):
         assert ask(address, "GET", "/ping")[0] == 200
 
 
-def test_serve_says_what_sagemaker_has_not_given(tmp_path):
+def test_serve_reports_missing_sagemaker_settings(tmp_path):
     if Path("/opt/ml/model").exists():
         pytest.skip("a model of SageMaker is here")
     serve = tmp_path / "serve"
@@ -366,8 +366,8 @@ def test_serve_says_what_sagemaker_has_not_given(tmp_path):
         assert run.returncode == 1 and text in run.stderr
 
 
-def test_serve_takes_the_only_model(tmp_path):
-    """The whole way of a container with one model, whose folder is the repository."""
+def test_serve_serves_the_only_model(tmp_path):
+    """Starts like a container with one model, whose folder is the repository."""
     repository = Path("/opt/ml/model")
     try:
         repository.mkdir(parents=True)
@@ -388,7 +388,7 @@ def test_serve_takes_the_only_model(tmp_path):
 
 
 @tiers.both
-def test_sagemaker_without_a_default_model_and_without_one_that_works(target, tmp_path):
+def test_sagemaker_without_a_working_default_model_is_not_healthy(target, tmp_path):
     write_model(tmp_path, "broken", target, "python", TENSORS, {"1/model.py": "nonsense("})
     flags = ["--allow-sagemaker=true", "--model-control-mode=explicit", "--exit-on-error=false"]
     with start(target, tmp_path, "Sagemaker", *flags, services=3) as server:

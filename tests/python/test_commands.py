@@ -70,7 +70,7 @@ def target(request, server, tmp_path_factory):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_models_and_an_inference(target, protocol):
+def test_models_are_listed_and_inferred(target, protocol):
     where = at(target, protocol)
     listed = galatea("models", *where)
     assert listed.returncode == 0, listed.stderr
@@ -103,12 +103,12 @@ def test_models_and_an_inference(target, protocol):
     (["simple", "--inptu", "x"], 2, "--input"),
     ([], 2, "which model?"),
 ])
-def test_what_is_wrong_is_said(server, words, code, expected):
+def test_wrong_commands_are_reported(server, words, code, expected):
     done = galatea("infer", *words, "-u", server.http)
     assert done.returncode == code and expected in done.stderr and not done.stdout, done
 
 
-def test_values_from_files(server, tmp_path):
+def test_values_are_read_from_files(server, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"".join(i.to_bytes(4, "little") for i in range(32)))
     (tmp_path / "b.txt").write_text("1 " * 32)
     files = ["--input", f"INPUT0=@{tmp_path}/a.bin", "--input", f"INPUT1=@{tmp_path}/b.txt"]
@@ -150,7 +150,7 @@ def test_tables_fit_the_terminal(server, tmp_path):
     assert max(map(len, galatea("models", "-u", server.http).stdout.splitlines())) > 100, "whole lines in a pipe"
 
 
-def test_inputs_stand_behind_the_model(server, tmp_path):
+def test_inputs_may_follow_the_model_name(server, tmp_path):
     done = galatea("infer", "simple", f"INPUT0={ROW}", "INPUT1=zeros", "--json", "-u", server.http)
     assert json.loads(done.stdout)["outputs"][0]["data"] == list(range(16)), done
     (tmp_path / "letter").write_bytes(b"Dear Sir\n")
@@ -161,14 +161,14 @@ def test_inputs_stand_behind_the_model(server, tmp_path):
     assert done.returncode == 2 and "'simple' and 'other'; an input is written NAME=VALUE or @FILE" in done.stderr, done
 
 
-def test_every_command_tells_the_version_of_the_program():
+def test_every_command_prints_the_program_version():
     commands = ("serve", "up", "check", "config", "tune", "models", "infer", "top", "auth", "runtime", "cache")
     for command in ((), *((command,) for command in commands)):
         run = subprocess.run([servers.galatea_binary(), *command, "--version"], capture_output=True, text=True, timeout=60)
         assert (run.returncode, run.stderr) == (0, "") and re.fullmatch(r"galatea \d+\.\d+\.\d+\n", run.stdout), (command, run)
 
 
-def test_a_server_that_is_not_there():
+def test_an_unreachable_server_is_reported():
     done = galatea("models", "-u", "127.0.0.1:1")
     assert done.returncode == 1 and "127.0.0.1:1" in done.stderr
 
@@ -194,7 +194,7 @@ class Odd(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_an_odd_server():
+def test_a_server_with_odd_answers_is_reported():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Odd) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -228,7 +228,7 @@ def asked(server, model, *words, protocol="http", **more):
     return [json.loads(line)["outputs"][0] for line in done.stdout.splitlines()]
 
 
-def test_pictures(server, tmp_path):
+def test_pictures_are_sent_and_received(server, tmp_path):
     pixels = [255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 40, 50, 60, 70, 80, 90]
     path = png(tmp_path, 3, 2, pixels)
     [output] = asked(server, "picture", "--input", f"@{path}", "--output-file", f"OUTPUT0={tmp_path}/back.png")
@@ -248,7 +248,7 @@ def test_pictures(server, tmp_path):
     assert done.returncode == 2 and "input 'INPUT0': the picture" in done.stderr, done
 
 
-def test_arrays_and_sound(server, tmp_path):
+def test_arrays_and_sound_are_sent_and_received(server, tmp_path):
     import wave
 
     import numpy as np
@@ -300,13 +300,13 @@ def restricted(tmp_path_factory):
         yield running
 
 
-def test_a_server_that_may_not_load_says_what_to_do(restricted):
+def test_a_refused_load_comes_with_advice(restricted):
     done = galatea("models", "unload", "simple", "-u", restricted.http, "-H", "key: secret")
     assert done.returncode == 1 and "--model-control-mode=explicit" in done.stderr, done
 
 
 @pytest.mark.parametrize("command", [["models"], ["infer", "simple", *SIMPLE], ["top", "--once", "--interval", "0.1"]])
-def test_keys_of_restricted_apis(restricted, command):
+def test_keys_of_restricted_apis_are_sent(restricted, command):
     allowed = galatea(*command, "-u", restricted.http, "-H", "key: secret")
     refused = galatea(*command, "-u", restricted.http, "-H", "key: wrong")
     assert allowed.returncode == 0 and "simple" in allowed.stdout + str(command), allowed

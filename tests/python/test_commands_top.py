@@ -80,7 +80,7 @@ def requests(server):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_one_interval_as_json(server, protocol):
+def test_one_interval_is_printed_as_json(server, protocol):
     with requests(server):
         done = run(*command(server, "--once", "--json", "--interval", "0.5", protocol=protocol))
     assert done.returncode == 0 and "\n" not in done.stdout.rstrip("\n"), done
@@ -98,7 +98,7 @@ def test_one_interval_as_json(server, protocol):
     assert models["broken"]["reason"]
 
 
-def test_a_table_per_interval_where_there_is_no_terminal(server):
+def test_without_a_terminal_a_table_is_printed_per_interval(server):
     with requests(server), subprocess.Popen(command(server, "--interval", "0.2"), stdout=subprocess.PIPE, text=True) as top:
         lines = [top.stdout.readline() for _ in range(8)]
         top.terminate()
@@ -107,7 +107,7 @@ def test_a_table_per_interval_where_there_is_no_terminal(server):
     assert any(re.match(r"vector +1 +READY +[0-9.]+", line) for line in lines), lines
 
 
-def test_what_is_missing_is_said(server):
+def test_missing_metrics_are_reported(server):
     where = [str(servers.galatea_binary()), "top", "--once", "--interval", "0.1"]
     done = run(*where, "-u", server.http, "--metrics-url", "127.0.0.1:1")
     assert done.returncode == 0 and "# No metrics (--metrics-url): failed to connect" in done.stdout, done
@@ -154,7 +154,7 @@ def pages():
         running.shutdown()
 
 
-def test_counters_that_go_back_make_no_rates(pages):
+def test_decreasing_counters_give_no_rates(pages):
     with subprocess.Popen([*pages, "--json"], stdout=subprocess.PIPE, text=True) as top:
         seen = [json.loads(top.stdout.readline()) for _ in range(3)]
         top.terminate()
@@ -163,13 +163,13 @@ def test_counters_that_go_back_make_no_rates(pages):
     assert "No statistics" in seen[0]["notes"][0]
 
 
-def test_a_hostile_server_commands_no_terminal(pages):
+def test_a_hostile_server_cannot_send_terminal_commands(pages):
     done = run(*pages, "--once")
     assert done.returncode == 0 and "evil\\u{1b}]0;x\\u{7}" in done.stdout, done
     assert not [c for c in done.stdout + done.stderr if c in "\x1b\x07\x9b"]
 
 
-def test_a_page_that_is_too_long_is_refused(pages, monkeypatch):
+def test_an_oversized_metrics_page_is_refused(pages, monkeypatch):
     monkeypatch.setattr(Pages, "endless", True)
     done = run(*pages, "--once")
     assert done.returncode == 0 and "it is longer than 16777216 bytes" in done.stdout, done
@@ -250,7 +250,7 @@ class Watched:
 
 @needs_terminal
 @pytest.mark.parametrize("width, height", [(120, 40), (80, 24), (40, 15)])
-def test_the_screen(server, width, height):
+def test_the_screen_fits_every_window(server, width, height):
     with requests(server), Watched(command(server, "--interval", "0.2"), width, height) as top:
         text = top.sees(r"vector +.*[1-9]")
         text = top.sees(r"\d req/s")
@@ -265,7 +265,7 @@ def test_the_screen(server, width, height):
 
 
 @needs_terminal
-def test_keys(server):
+def test_keys_sort_filter_and_quit(server):
     with Watched(command(server, "--interval", "0.2"), 80, 24) as top:
         top.sees(r"vector")
         top.keys("h")
@@ -297,7 +297,7 @@ def test_keys(server):
 
 
 @needs_terminal
-def test_the_window_changes_its_size(server):
+def test_the_screen_follows_the_window_size(server):
     with Watched(command(server), 120, 40) as top:
         top.sees(r"COMPUTE")
         top.resize(40, 15)
@@ -311,7 +311,7 @@ def test_the_window_changes_its_size(server):
 
 @needs_terminal
 @pytest.mark.parametrize("variable, value", [("NO_COLOR", "1"), ("NO_COLOR", "")])
-def test_colours(server, variable, value):
+def test_colours_follow_the_environment(server, variable, value):
     with Watched(command(server), 120, 40, {variable: value}) as top:
         top.sees(r"UNAVAILABLE")
         top.keys("q")
@@ -320,7 +320,7 @@ def test_colours(server, variable, value):
 
 
 @needs_terminal
-def test_a_dumb_terminal_has_tables(server):
+def test_a_dumb_terminal_gets_tables(server):
     with Watched(command(server, "--interval", "0.2"), env={"TERM": "dumb"}) as top:
         top.wait(lambda text: text.count("MODEL") >= 2, "two tables")
         assert b"\x1b" not in top.raw
@@ -329,8 +329,8 @@ def test_a_dumb_terminal_has_tables(server):
 
 
 @needs_terminal
-def test_it_is_stopped_and_goes_on(server):
-    """As a shell with job control does it: `galatea top` is a job of its own on the terminal."""
+def test_top_can_be_suspended_and_resumed(server):
+    """`galatea top` is a job of its own on the terminal, as under a shell with job control."""
     script = 'set -m; "$@"; echo stopped; fg >/dev/null; echo ended'
     with Watched(["bash", "-c", script, "job", *command(server)], 80, 24) as top:
         top.sees(r"vector")
@@ -344,8 +344,8 @@ def test_it_is_stopped_and_goes_on(server):
 
 
 @needs_terminal
-def test_the_server_goes_away_and_comes_back(server):
-    """What stands before the server stops and starts again."""
+def test_top_survives_a_server_restart(server):
+    """The last values stay on the screen while the server is away."""
     with fault_proxy.FaultProxy(server.http) as between:
         between.stop()
         words = [str(servers.galatea_binary()), "top", "-u", between.address, "--metrics-url", "127.0.0.1:1", "--interval", "0.2"]

@@ -40,7 +40,7 @@ def write(folder, target):
 
 
 @tiers.both
-def test_the_class_of_a_model_may_come_from_a_module(stage, target):
+def test_a_model_class_may_come_from_a_module(stage, target):
     server = stage.get(target, write)
     for name in IMPORTS:
         status, _, text = clients.ask(server.http, "GET", f"/v2/models/{name}")
@@ -48,6 +48,6 @@ def test_the_class_of_a_model_may_come_from_a_module(stage, target):
 
 
 @tiers.both
-def test_a_version_that_is_loaded_completes(stage, target):
+def test_a_loaded_version_may_complete_the_configuration(stage, target):
     status, _, text = clients.ask(stage.get(target, write).http, "GET", "/v2/models/second")
     assert status == 200 and [t["name"] for t in json.loads(text)["outputs"]] == ["OUT"], text

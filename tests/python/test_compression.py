@@ -44,7 +44,7 @@ def ask(server, body, headers):
 @pytest.mark.parametrize("as_sent", [None, "gzip", "deflate"])
 @pytest.mark.parametrize("as_wanted", [None, "gzip", "deflate"])
 @pytest.mark.parametrize("count", [3, 100_000])
-def test_stock_client(server, as_sent, as_wanted, count):
+def test_the_stock_client_compresses_and_decompresses(server, as_sent, as_wanted, count):
     data = np.arange(count, dtype=np.float32)
     tensor = httpclient.InferInput("INPUT0", data.shape, "FP32")
     tensor.set_data_from_numpy(data)
@@ -57,7 +57,7 @@ def test_stock_client(server, as_sent, as_wanted, count):
 
 @pytest.mark.parametrize("name", ["gzip", "deflate"])
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
-def test_either_format_under_either_name(server, name, pack):
+def test_each_format_is_accepted_under_each_name(server, name, pack):
     status, headers, content = ask(server, pack(PLAIN), {"Content-Encoding": name})
     assert (status, headers.get("Content-Encoding"), content) == (200, None, ANSWER)
 
@@ -68,20 +68,20 @@ def test_either_format_under_either_name(server, name, pack):
     ("identity;q=0.5,gzip;q=0.5", None), ("gzip;q=0.5,identity;q=0.5", "gzip"), ("gzip;q=0", None),
     ("*;q=1, gzip;q=0.5", "gzip"), ("br, gzip;q=0.2", "gzip"), ("*", None), ("br", None), ("", None),
 ])
-def test_choice_of_the_answer(server, accepted, chosen):
+def test_the_response_encoding_follows_accept_encoding(server, accepted, chosen):
     status, headers, content = ask(server, PLAIN, {"Accept-Encoding": accepted})
     assert (status, headers.get("Content-Encoding")) == (200, chosen)
     assert (zlib.decompress(content, 47) if chosen else content) == ANSWER
 
 
 @pytest.mark.parametrize("name", ["br", "GZIP", "x-gzip", "gzip, deflate", ""])
-def test_unknown_codings(server, name):
+def test_unknown_encodings_are_refused(server, name):
     status, headers, content = ask(server, PLAIN, {"Content-Encoding": name})
     assert (status, headers["Content-Type"], headers["Accept-Encoding"]) == (501, "text/plain", "gzip, deflate")
     assert json.loads(content) == {"error": "Unsupported compression type"}
 
 
-def test_refusals(server):
+def test_damaged_bodies_are_refused_with_uncompressed_errors(server):
     status, headers, content = ask(server, b"", {"Content-Encoding": "gzip"})
     assert (status, headers["Content-Type"]) == (400, "text/plain")
     assert content == b'{"error":"nothing to be decompressed"}'

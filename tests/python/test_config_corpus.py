@@ -309,7 +309,7 @@ def report(wrong):
     return f"{len(wrong)} documents differ:\n{shown}"
 
 
-def test_accepts_rejects_and_reads_the_same(corpus):
+def test_configurations_are_accepted_and_refused_like_protobuf(corpus):
     wrong, accepted = [], 0
     for text, answer in corpus:
         message = parse_by_protobuf(text)
@@ -336,7 +336,7 @@ def test_every_refusal_names_a_place(corpus):
             assert int(column) >= 1 and message.strip(), (text, answer)
 
 
-def test_json_form_holds_the_same_message(corpus):
+def test_the_json_form_holds_the_same_message(corpus):
     for text, answer in corpus:
         if "error" not in answer:
             ours = ModelConfig.FromString(bytes.fromhex(answer["message"]))
@@ -344,7 +344,7 @@ def test_json_form_holds_the_same_message(corpus):
             check_alike(read, ours, text)
 
 
-def test_reads_the_json_protobuf_writes(corpus):
+def test_json_written_by_protobuf_is_read(corpus):
     messages = [ModelConfig.FromString(bytes.fromhex(a["message"])) for _, a in corpus if "error" not in a]
     requests = []
     for index, message in enumerate(messages):
@@ -358,7 +358,7 @@ def test_reads_the_json_protobuf_writes(corpus):
         check_alike(read, message, request)
 
 
-def test_deliberate_differences_still_differ():
+def test_deliberate_differences_still_exist():
     for text, answer in zip(DELIBERATE, parse_by_galatea([{"text": t} for t in DELIBERATE]), strict=True):
         assert parse_by_protobuf(text) is not None, text[:60]
         assert "error" in answer, text[:60]

@@ -42,7 +42,7 @@ def server(tmp_path_factory):
         yield running
 
 
-def test_the_files_of_the_page(server):
+def test_the_files_of_the_page_are_served(server):
     for path, kind in FILES.items():
         status, headers, body = clients.ask(server.http, "GET", path)
         assert (status, headers["Content-Type"]) == (200, kind) and b"<html" in body, path
@@ -67,7 +67,7 @@ def test_the_files_of_the_page(server):
     assert clients.ask(server.http, "POST", "/console/events")[0] == 405
 
 
-def test_the_files_that_the_page_names_are_there(server):
+def test_all_files_referenced_by_the_page_exist(server):
     index = clients.ask(server.http, "GET", "/")[2].decode()
     for path in re.findall(r'(?:src|href)="([^"#:]+)"', index):
         assert not path.startswith("/"), f"{path}: behind a proxy's prefix only relative addresses work"
@@ -75,7 +75,7 @@ def test_the_files_that_the_page_names_are_there(server):
             assert clients.ask(server.http, "GET", "/" + path)[0] == 200, path
 
 
-def test_a_page_sees_requests_while_they_run(server):
+def test_a_watcher_sees_requests_while_they_run(server):
     with Events(server) as events:
         assert events.next()[0] == "state"
         row = events.models["identity/1"]
@@ -113,7 +113,7 @@ def test_a_failing_model_has_no_batch_below_one_item(server):
         assert counts["inferences"] < 3 <= counts["executions"] <= counts["items"], counts
 
 
-def test_who_comes_later_sees_what_happened_before(server):
+def test_a_later_watcher_gets_the_history(server):
     with Events(server) as events:
         events.next()
         before = {key: dict(events.models[key]["counts"]) for key in ("identity/1", "failing/1")}
@@ -136,7 +136,7 @@ def test_who_comes_later_sees_what_happened_before(server):
         assert "history" not in events.next()[1], "a change brings none"
 
 
-def test_the_server_tells_ports_options_runtimes_and_cpu(server):
+def test_the_server_reports_ports_options_runtimes_and_cpu(server):
     with Events(server) as events:
         about = events.next()[1]["about"]
         ports = {port["service"]: port["address"] for port in about["ports"]}
@@ -151,7 +151,7 @@ def test_the_server_tells_ports_options_runtimes_and_cpu(server):
         assert "about" not in events.next()[1], "it is sent when it changes"
 
 
-def test_who_comes_later_sees_the_failures_before(server):
+def test_a_later_watcher_gets_earlier_failures(server):
     infer(server, "failing", id="seen before")
     with Events(server) as events:
         events.until(lambda: any(f["id"] == "seen before" for f in events.failures), "the failure", 3)
@@ -169,7 +169,7 @@ def test_a_wrong_configuration_is_shown_with_its_line(server):
     assert "did you mean `max_batch_size`?" in reason
 
 
-def test_load_and_unload_are_seen(server):
+def test_watchers_see_loads_and_unloads(server):
     with Events(server) as events:
         events.next()
         assert events.server["may_load"] is True
@@ -185,7 +185,7 @@ def test_load_and_unload_are_seen(server):
         assert events.models["late/1"]["counts"]["success"] == 0
 
 
-def test_watching_keeps_no_model_from_being_unloaded(server):
+def test_a_watched_model_can_be_unloaded(server):
     with Events(server) as events:
         events.next()
         assert clients.ask(server.http, "POST", "/v2/repository/models/identity/unload", {})[0] == 200
@@ -193,7 +193,7 @@ def test_watching_keeps_no_model_from_being_unloaded(server):
         assert clients.ask(server.http, "POST", LOAD, {})[0] == 200
 
 
-def test_pages_of_other_sites_change_nothing(server):
+def test_pages_of_other_sites_cannot_change_anything(server):
     calls = {LOAD: {}, "/v2/repository/models/identity/unload": {}, "/v2/logging": {"log_verbose_level": 0}}
     for path, body in calls.items():
         for site in ("cross-site", "same-site"):
@@ -207,7 +207,7 @@ def test_pages_of_other_sites_change_nothing(server):
     assert infer(server)[0] == 200
 
 
-def test_no_more_may_watch_than_there_is_room_for(server):
+def test_the_number_of_watchers_is_limited(server):
     watching = [Events(server) for _ in range(64)]
     try:
         assert {events.status for events in watching} == {200}
@@ -222,7 +222,7 @@ def test_no_more_may_watch_than_there_is_room_for(server):
             events.close()
 
 
-def test_without_a_console_everything_is_as_before(repository, serve):
+def test_without_a_console_the_routes_do_not_exist(repository, serve):
     repository.add("identity", "identity", identity_config())
     server = serve(repository.path, "--console=false")
     status, headers, body = clients.ask(server.http, "GET", "/nowhere")
@@ -237,7 +237,7 @@ def test_without_a_console_everything_is_as_before(repository, serve):
     assert "The console is at" not in server.text()
 
 
-def test_what_is_restricted_is_not_shown(repository, serve):
+def test_restricted_information_is_not_shown(repository, serve):
     repository.add("identity", "identity", identity_config())
     server = serve(repository.path, RESTRICTED, "--http-restricted-api=statistics:x-stats=open")
     assert clients.ask(server.http, "GET", "/")[0] == 200
@@ -255,7 +255,7 @@ def test_what_is_restricted_is_not_shown(repository, serve):
         assert events.server["may_load"] is False and "--model-control-mode=explicit" in events.server["may_load_reason"]
 
 
-def test_a_watcher_that_does_not_read_is_left_and_holds_up_nobody(server):
+def test_a_watcher_that_does_not_read_is_disconnected_and_blocks_nobody(server):
     host, port = server.http.rsplit(":", 1)
     deaf = raw_http.connect((host, int(port)), receive_buffer=2048)
     deaf.sendall(b"GET /console/events HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -275,7 +275,7 @@ def thousands(repository, serve):
     return serve(repository.path, "--model-control-mode=explicit", "--load-model=model_0007", "--exit-timeout-secs=600")
 
 
-def test_of_two_thousand_models_changes_are_sent_and_the_end_ends_the_events(thousands):
+def test_with_two_thousand_models_only_changes_are_sent(thousands):
     with Events(thousands) as events:
         assert events.next()[0] == "state"
         assert len(events.models) == 2000 and events.bytes < 500_000
@@ -295,7 +295,7 @@ def test_of_two_thousand_models_changes_are_sent_and_the_end_ends_the_events(tho
 
 
 @tiers.measure
-def test_two_thousand_models_cost_little_each_second(thousands):
+def test_two_thousand_models_cost_little_cpu_time(thousands):
     with Events(thousands) as events:
         events.next()
         before = thousands.cpu_seconds()
@@ -305,7 +305,7 @@ def test_two_thousand_models_cost_little_each_second(thousands):
         assert thousands.cpu_seconds() - before < 1.0
 
 
-def test_the_parts_of_the_page_that_need_no_browser(tmp_path):
+def test_page_functions_pass_their_node_tests(tmp_path):
     node = shutil.which("node")
     if node is None:
         pytest.skip("there is no node on this machine")

@@ -79,7 +79,7 @@ def row(model, column=0):
     return f"[...document.querySelectorAll('{ROWS}')].find((row) => row.cells[0].innerText === '{model}')?.cells[{column}].innerText"
 
 
-def test_models_have_states_and_reasons_with_their_caret(server, page):
+def test_models_show_states_and_reasons_with_their_caret(server, page):
     open_page(page, server)
     assert [page.evaluate(row(name, 2)) for name in ("identity", "wrong")] == ["Ready", "Failed"]
     reason = page.text(".failed pre").split("\n")
@@ -104,7 +104,7 @@ def test_each_version_has_its_page(server, page):
 
 
 @tiers.peers
-def test_figures_change_in_place_while_requests_run(server, page, load):
+def test_values_update_in_place_while_requests_run(server, page, load):
     open_page(page, server)
     page.evaluate("void (window.first = document.querySelector('table.models'))")
     page.wait(f"Number({row('identity', 3)}.replace(',', '')) > 0 && {row('identity', 7)}.includes('s')")
@@ -117,7 +117,7 @@ def test_figures_change_in_place_while_requests_run(server, page, load):
 
 
 @tiers.peers
-def test_failed_requests_are_shown_and_chosen_by_model(server, page):
+def test_failed_requests_are_shown_and_filtered_by_model(server, page):
     assert infer(server, "failing", id="the-one") == 500 and infer(server, shape=[1, 3]) != 200
     assert infer(server, "failing", id="the-next") == 500
     open_page(page, server, "#/failures")
@@ -134,7 +134,7 @@ def test_failed_requests_are_shown_and_chosen_by_model(server, page):
 
 
 @tiers.peers
-def test_failures_are_red_with_their_share_and_its_limit(server, page):
+def test_failure_rates_are_red_above_their_limit(server, page):
     for _ in range(3):
         infer(server, "failing")
     infer(server)
@@ -153,7 +153,7 @@ def test_failures_are_red_with_their_share_and_its_limit(server, page):
 
 
 @tiers.peers
-def test_the_advice_of_a_reason_is_wrapped_and_not_cut(server, page):
+def test_the_advice_in_a_reason_is_wrapped_and_not_cut(server, page):
     page.resize(360, 740)
     open_page(page, server, "#/models/wrong")
     page.wait_for(".why .wrapped")
@@ -163,7 +163,7 @@ def test_the_advice_of_a_reason_is_wrapped_and_not_cut(server, page):
 
 
 @tiers.peers
-def test_unload_and_load(server, page):
+def test_a_model_is_unloaded_and_loaded(server, page):
     open_page(page, server, "#/models/spare")
     page.click(".controls >> text=Unload")
     page.click("text=Keep it")
@@ -178,7 +178,7 @@ def test_unload_and_load(server, page):
 
 
 @tiers.peers
-def test_why_nothing_can_be_loaded_is_said_and_what_a_load_says_is_shown(server, page, repository, serve):
+def test_disabled_and_failed_loads_show_their_reason(server, page, repository, serve):
     open_page(page, server, "#/models/wrong")
     page.click(".controls >> text=Load")
     page.wait_for(".told.bad", "The load failed")
@@ -189,7 +189,7 @@ def test_why_nothing_can_be_loaded_is_said_and_what_a_load_says_is_shown(server,
 
 @tiers.peers
 @pytest.mark.parametrize("colors", ["light", "dark"])
-def test_everybody_can_use_it(server, page, colors):
+def test_the_page_is_accessible_in_both_colour_schemes(server, page, colors):
     page.emulate(colors, "reduce")
     infer(server, "failing")
     for hash in PAGES:
@@ -202,7 +202,7 @@ def test_everybody_can_use_it(server, page, colors):
 
 
 @tiers.peers
-def test_a_phone_scrolls_nothing_sideways(server, page):
+def test_a_phone_needs_no_sideways_scrolling(server, page):
     page.resize(360, 740)
     for hash in PAGES:
         open_page(page, server, hash)
@@ -214,7 +214,7 @@ def test_a_phone_scrolls_nothing_sideways(server, page):
 
 
 @tiers.peers
-def test_a_phone_shows_no_holes(server, page):
+def test_a_phone_shows_no_empty_cells(server, page):
     """Every row of figures is filled, and no cell of a table is empty."""
     infer(server, "failing")
     page.resize(360, 740)
@@ -243,7 +243,7 @@ def test_the_server_page_has_ports_repositories_options_and_cpu(server, page):
 
 
 @tiers.peers
-def test_what_is_shown_of_a_server_that_is_gone_is_grey(page, repository, serve):
+def test_values_of_an_unreachable_server_are_grey(page, repository, serve):
     repository.add("identity", "identity", identity_config())
     first = serve(repository.path)
     open_page(page, first)
@@ -267,7 +267,7 @@ def test_general_routes_come_first(server, page):
 
 
 @tiers.peers
-def test_the_keyboard_is_enough(server, page):
+def test_the_keyboard_reaches_everything(server, page):
     open_page(page, server)
     focused = "document.activeElement.textContent.trim()"
     seen = []
@@ -285,7 +285,7 @@ def test_the_keyboard_is_enough(server, page):
 
 
 @tiers.peers
-def test_colours_are_chosen_and_kept(server, page):
+def test_the_colour_scheme_is_chosen_and_kept(server, page):
     open_page(page, server)
     page.click("#theme")
     page.click("#theme")
@@ -297,7 +297,7 @@ def test_colours_are_chosen_and_kept(server, page):
 
 
 @tiers.peers
-def test_routes_are_described_with_a_command(server, page):
+def test_routes_show_a_command(server, page):
     page.goto(f"http://{server.http}/docs")
     page.wait_for(".route")
     page.fill("input[type=search]", "identity/infer")
@@ -308,7 +308,7 @@ def test_routes_are_described_with_a_command(server, page):
 
 
 @tiers.peers
-def test_a_server_that_comes_back_is_found(page, repository, serve):
+def test_a_restarted_server_is_found_again(page, repository, serve):
     repository.add("identity", "identity", identity_config())
     [port] = servers.free_ports(1)
     first = serve(repository.path, f"--http-port={port}")
@@ -322,7 +322,7 @@ def test_a_server_that_comes_back_is_found(page, repository, serve):
 
 
 @tiers.peers
-def test_a_restricted_server_is_given_its_header(page, repository, serve):
+def test_the_header_of_a_restricted_server_is_asked_for(page, repository, serve):
     repository.add("identity", "identity", identity_config())
     server = serve(repository.path, "--http-restricted-api=model-repository,metadata:x-admin=sesame")
     page.goto(f"http://{server.http}/")
@@ -336,7 +336,7 @@ def test_a_restricted_server_is_given_its_header(page, repository, serve):
 
 
 @tiers.peers
-def test_without_models_it_says_how_to_add_one(page, repository, serve):
+def test_without_models_the_page_says_how_to_add_one(page, repository, serve):
     repository.path.mkdir(exist_ok=True)
     open_page(page, serve(repository.path, "--model-control-mode=explicit"))
     page.wait_for(".empty", "There is no model yet")
@@ -364,8 +364,8 @@ def test_two_thousand_models_stay_usable(page, repository, serve):
 
 
 @tiers.peers
-def test_behind_the_prefix_of_a_proxy_everything_is_found(server, page):
-    """The browser asks below a prefix, which is taken off on the way, as a proxy does."""
+def test_the_console_works_behind_a_proxy_prefix(server, page):
+    """The browser requests paths below a prefix, which a proxy removes."""
     within, asked = "**/behind/**", []
     page.tab.route(within, lambda route: route.continue_(url=route.request.url.replace("/behind/", "/", 1)))
 

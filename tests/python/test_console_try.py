@@ -63,7 +63,7 @@ def commands(tmp_path):
 # ---- numbers
 
 
-def test_numbers_are_sent_and_the_commands_say_the_same(form, commands):
+def test_numbers_are_sent_and_the_shown_commands_give_the_same_result(form, commands):
     simple = form("simple")
     simple.fill("INPUT0", "values", "[[" + ",".join(map(str, range(16))) + "]]")
     simple.fill("INPUT1", "ones")
@@ -79,7 +79,7 @@ def test_numbers_are_sent_and_the_commands_say_the_same(form, commands):
     assert told["outputs"][0]["data"] in (sums, [sums])
 
 
-def test_a_batch_and_free_dimensions_are_taken_from_the_data(form):
+def test_batch_and_free_dimensions_follow_the_data(form):
     simple = form("simple")
     for name in ("INPUT0", "INPUT1"):
         simple.fill(name, "range", From=5, Step=-1)
@@ -103,7 +103,7 @@ def test_a_batch_and_free_dimensions_are_taken_from_the_data(form):
     ("unsigned", "18446744073709551615 0", ["18446744073709551615", "0"]),
     ("bools", "true,0,1", ["true", "false", "true"]),
 ])
-def test_each_type_comes_back_as_it_was_sent(form, commands, model, typed, shown):
+def test_each_data_type_round_trips(form, commands, model, typed, shown):
     asked = form(model)
     asked.fill("INPUT0", "values", typed)
     assert asked.send().startswith("Answer"), asked.text(".try-result")
@@ -121,7 +121,7 @@ def test_each_type_comes_back_as_it_was_sent(form, commands, model, typed, shown
         assert run.infer()["outputs"][0]["data"] == [9007199254740993, -9223372036854775808]
 
 
-def test_numpy_reads_the_file_of_an_output(form, tmp_path):
+def test_numpy_reads_a_saved_output(form, tmp_path):
     asked = form("fixed")
     asked.fill("INPUT0", "values", "[[[1, 2, 3], [4, 5, 6.5]]]")
     assert asked.send().startswith("Answer")
@@ -137,7 +137,7 @@ def test_numpy_reads_the_file_of_an_output(form, tmp_path):
     ("long", "values", "9223372036854775808", "9223372036854775808 does not fit INT64: -9223372036854775808 to 9223372036854775807"),
     ("bytes", "values", "256", "256 does not fit UINT8: 0 to 255"),
 ])
-def test_what_does_not_fit_is_said_beside_the_field_and_not_sent(form, model, source, text, message):
+def test_invalid_values_are_reported_beside_the_field_and_not_sent(form, model, source, text, message):
     asked = form(model)
     asked.fill("INPUT0", source, text)
     assert asked.send() == "Nothing was sent: see the messages above."
@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_said_beside_the_field_and_not_sent(form, model, so
     assert asked.send().startswith("Answer") and asked.message("INPUT0") == ""
 
 
-def test_files_of_bytes_must_have_the_size_of_the_tensor(form, files):
+def test_raw_files_must_have_the_size_of_the_tensor(form, files):
     asked = form("fixed")
     asked.fill("INPUT0", "raw", files=[files / "odd.bin"])
     asked.send()
@@ -169,7 +169,7 @@ def test_files_of_bytes_must_have_the_size_of_the_tensor(form, files):
 # ---- texts and bytes
 
 
-def test_texts_are_elements_and_markup_stays_text(form, commands):
+def test_lines_become_elements_and_markup_stays_text(form, commands):
     asked = form("texts")
     asked.fill("INPUT0", "lines", "one's \"two\" $HOME `x` \\n\n<img src=x onerror=alert(1)>\n\u00e4 \U0001f600")
     assert asked.send().startswith("Answer")
@@ -182,14 +182,14 @@ def test_texts_are_elements_and_markup_stays_text(form, commands):
     assert run.python()["OUTPUT0"] == utf8(wanted)
 
 
-def test_a_text_is_one_element_with_its_lines(form):
+def test_a_multi_line_text_is_one_element(form):
     asked = form("texts")
     asked.fill("INPUT0", "text", "one\ntwo")
     assert asked.send().startswith("Answer")
     assert asked.texts(f"{asked.output('OUTPUT0')} .try-text") == ["one\ntwo"]
 
 
-def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, files):
+def test_a_file_is_one_element_and_a_picture_is_shown(form, commands, files):
     asked = form("texts")
     asked.fill("INPUT0", "files", files=[files / "no-text.bin", files / "picture.png"])
     assert asked.send().startswith("Answer")
@@ -203,7 +203,7 @@ def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, file
 # ---- pictures and sound
 
 
-def test_a_picture_goes_in_and_its_negative_comes_out(form, commands, files):
+def test_a_picture_is_sent_and_its_negative_shown(form, commands, files):
     asked = form("invert")
     assert asked.send().startswith("Nothing") and asked.message("picture") == "Choose an image."
     asked.fill("picture", "image", files=[files / "picture.png"])
@@ -252,7 +252,7 @@ def test_a_sound_is_resampled_to_one_channel(form, files):
 # ---- what models have beyond tensors
 
 
-def test_labels_are_bars_and_scores_too(form, commands):
+def test_labels_and_scores_are_shown_as_bars(form, commands):
     if not (repositories.EXAMPLES / "magika/1/model.onnx").exists():
         pytest.skip("the example models are not fetched")
     asked = form("magika")
@@ -269,7 +269,7 @@ def test_labels_are_bars_and_scores_too(form, commands):
     assert len(rows) == 10 and rows[0].startswith("class ") and "10 highest values of 214" in asked.view("target_label")
 
 
-def test_models_of_sound_and_of_text_answer(form, commands, files):
+def test_sound_and_text_models_answer(form, commands, files):
     if not all((repositories.EXAMPLES / name / "1/model.onnx").exists() for name in ("silero_vad", "minilm_int8")):
         pytest.skip("the example models are not fetched")
     asked = form("silero_vad")
@@ -290,7 +290,7 @@ def test_models_of_sound_and_of_text_answer(form, commands, files):
     assert "the first 3 of 3 rows, 20 of 384 columns" in asked.view("last_hidden_state", "table")
 
 
-def test_optional_inputs_parameters_and_outputs(form, commands):
+def test_optional_inputs_parameters_and_outputs_can_be_chosen(form, commands):
     asked = form("optional")
     asked.fill("text", "text", "hi")
     assert asked.send().startswith("Answer")
@@ -337,7 +337,7 @@ def test_pieces_of_a_text_are_joined(form):
     assert "70 more responses" in asked.text(".try-result")
 
 
-def test_a_request_is_cancelled(form, server):
+def test_a_request_can_be_cancelled(form, server):
     asked = form("repeat")
     asked.fill("IN", "values", "1 2")
     asked.fill("DELAY", "values", "0 60000")
@@ -354,7 +354,7 @@ def test_a_request_is_cancelled(form, server):
 # ---- what goes wrong
 
 
-def test_errors_of_a_model_are_shown_whole(form):
+def test_errors_of_a_model_are_shown_completely(form):
     asked = form("failing")
     assert asked.send().startswith("Refused after ")
     assert asked.text("[data-error]") == "model 'failing' was told to fail"
@@ -364,7 +364,7 @@ def test_errors_of_a_model_are_shown_whole(form):
     assert "content-length: 44" in asked.text(".try-result details pre")
 
 
-def test_the_field_that_an_error_names_is_marked(form):
+def test_the_field_named_by_an_error_is_marked(form):
     asked = form("simple")
     for name, size in (("INPUT0", 1), ("INPUT1", 2)):
         asked.fill(name, "zeros")
@@ -378,7 +378,7 @@ def test_the_field_that_an_error_names_is_marked(form):
     assert asked.send().startswith("Answer") and asked.message(marked[0]) == ""
 
 
-def test_a_model_that_was_unloaded_is_said_and_may_come_back(form, server):
+def test_an_unloaded_model_is_reported_and_can_return(form, server):
     asked = form("bools")
     assert clients.ask(server.http, "POST", "/v2/repository/models/bools/unload", {})[0] == 200
     server.wait_for_line("successfully unloaded 'bools'")
@@ -387,7 +387,7 @@ def test_a_model_that_was_unloaded_is_said_and_may_come_back(form, server):
     assert asked.send().startswith("Answer")
 
 
-def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, page, commands):
+def test_the_headers_of_a_restricted_server_are_asked_for(serve, repository, page, commands):
     repository.add("identity", "identity", repositories.identity_config())
     groups = ("--http-restricted-api=metadata,model-config:x-look=glass", "--http-restricted-api=inference:x-ask=sesame")
     server = serve(repository.path, *groups)
@@ -408,7 +408,7 @@ def test_a_restricted_server_is_given_the_headers_it_wants(serve, repository, pa
 # ---- for everybody
 
 
-def test_every_control_has_a_name_and_the_keyboard_is_enough(form, page):
+def test_every_control_has_a_name_and_is_reached_by_keyboard(form, page):
     asked = form("simple")
     page.evaluate("document.querySelectorAll('.try details').forEach((one) => { one.open = true; })")
     asked.press("[data-options=parameters] > button")
@@ -426,7 +426,7 @@ def test_every_control_has_a_name_and_the_keyboard_is_enough(form, page):
 
 
 @pytest.mark.parametrize("colors", ["light", "dark"])
-def test_axe_finds_nothing_that_keeps_people_from_using_the_form(form, page, colors):
+def test_axe_finds_no_accessibility_faults_in_the_form(form, page, colors):
     page.emulate(colors=colors)
     try:
         for model, text in (("simple", None), ("fixed", "1 2"), ("failing", None), ("repeat", None), ("magika", None)):
@@ -441,7 +441,7 @@ def test_axe_finds_nothing_that_keeps_people_from_using_the_form(form, page, col
 
 
 @pytest.mark.parametrize("width", [320, 375, 1280])
-def test_nothing_but_tables_is_wider_than_the_screen(form, page, width):
+def test_only_tables_may_be_wider_than_the_screen(form, page, width):
     page.resize(width, 800)
     try:
         for model in ("simple", "invert", "optional"):
@@ -455,7 +455,7 @@ def test_nothing_but_tables_is_wider_than_the_screen(form, page, width):
         page.resize(*browser.VIEW)
 
 
-def test_a_name_that_no_path_can_have_is_said(server, page):
+def test_a_model_name_that_fits_no_path_is_reported(server, page):
     asked = Form(page)
     page.goto(f"http://{server.http}/")
     place = "document.body.appendChild(document.createElement('div'))"

@@ -98,7 +98,7 @@ def is_sent(path):
 
 @tiers.peers
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint is not installed: `cargo xtask setup`")
-def test_linter_finds_nothing():
+def test_the_linter_finds_no_faults():
     done = subprocess.run(
         [HADOLINT, "--failure-threshold", "style", ROOT / "Dockerfile"], text=True, capture_output=True
     )
@@ -130,7 +130,7 @@ def test_the_build_gets_the_whole_workspace():
             assert path.parts[0] in copied, f"{file} includes {path}"
 
 
-def test_it_is_an_ordinary_user_with_triton_s_ports():
+def test_the_image_runs_as_an_ordinary_user_with_tritons_ports():
     (user,) = all_of(LAST, "USER")
     # Of the group 0, as users are whom a platform makes up.
     assert re.fullmatch(r"[1-9]\d*:0", user)
@@ -140,7 +140,7 @@ def test_it_is_an_ordinary_user_with_triton_s_ports():
     assert not {"RUN", "COPY", "ADD"} & set(after)
 
 
-def test_the_variants_differ_in_what_they_stand_on_alone():
+def test_the_image_variants_differ_only_in_their_base():
     assert "nvidia/cuda" in all_of(CUDA, "FROM")[0] and "debian" in all_of(LAST, "FROM")[0]
     assert all_of(CUDA, "COPY") == [*all_of(LAST, "COPY"), "--from=gpu-runtime /image /"]
     for name in ("RUN", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"):
@@ -153,7 +153,7 @@ def test_the_variants_differ_in_what_they_stand_on_alone():
 
 
 @tiers.peers
-def test_compose_file_fits_its_schema():
+def test_the_compose_file_fits_its_schema():
     check = servers.PEERS / "dist-checks/bin/check-jsonschema"
     done = subprocess.run(
         [check, "--builtin-schema", "vendor.compose-spec", ROOT / "compose.yaml"], text=True, capture_output=True
@@ -161,7 +161,7 @@ def test_compose_file_fits_its_schema():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_shows_the_metrics_reads_the_server_s():
+def test_prometheus_in_compose_reads_the_servers_metrics():
     read = yaml.safe_load((SCRIPTS / "prometheus.yaml").read_text())["scrape_configs"][0]["static_configs"][0]["targets"]
     assert read == ["triton-server:8002"] and "8002:8002" in COMPOSE["triton-server"]["ports"]
     source = yaml.safe_load((SCRIPTS / "grafana/datasource.yaml").read_text())["datasources"][0]
@@ -263,7 +263,7 @@ def composed(image):
         yield server
 
 
-def test_programs_of_the_image(image):
+def test_the_image_contains_its_programs(image):
     first = json.loads(all_of(LAST, "CMD")[0])[0]
     for name in (first, *json.loads(all_of(LAST, "ENTRYPOINT")[0]), "galatea", "perf_analyzer", "galatea-ready"):
         assert os.access(image.program(name), os.X_OK), name
@@ -280,14 +280,14 @@ def test_programs_of_the_image(image):
     }
 
 
-def test_options_alone_are_the_server_s(image):
+def test_options_without_a_command_start_the_server(image):
     assert "--model-repository" in image.run(image.started_as(["--help"])).stdout
     assert image.run(image.started_as(["galatea", "--version"])).stdout.startswith("galatea ")
     done = image.run(image.started_as(["sh", "-c", "exit 7"]))
     assert done.returncode == 7
 
 
-def test_served_and_healthy(image, composed):
+def test_the_composed_server_is_healthy_and_answers(image, composed):
     healthy = image.ready(composed.http)
     assert healthy.returncode == 0, healthy.stdout
     status, _, body = clients.ask(composed.http, "POST", "/v2/models/simple/infer", clients.pair_json())
@@ -295,7 +295,7 @@ def test_served_and_healthy(image, composed):
     assert f"{image.root}/opt/galatea/lib/libonnxruntime.so" in composed.text()
 
 
-def test_client_service(composed):
+def test_the_client_service_works(composed):
     script = next(sources[0] for _, sources, _ in copies(DOCKERFILE["client"]))
     addresses = {"triton-server:8000": composed.http, "triton-server:8001": composed.grpc}
     flags = [
@@ -311,7 +311,7 @@ def test_client_service(composed):
     ]
 
 
-def test_load_tool_service(image, composed):
+def test_the_load_tool_service_works(image, composed):
     service = COMPOSE["perf-analyzer"]
     words = [with_defaults(word).replace("triton-server:8001", composed.grpc) for word in service["command"]]
     done = image.run([*service["entrypoint"], *words, "-p", "200", "-s", "1000000", "-r", "3"])
@@ -321,8 +321,8 @@ def test_load_tool_service(image, composed):
     )
 
 
-def test_health_check_reports_what_is_wrong(image, tmp_path):
-    """Not ready while a model fails; not there when nothing listens; ends in order at the signal."""
+def test_the_health_check_reports_unready_and_stopped_servers(image, tmp_path):
+    """The check fails while a model fails and while nothing listens; the server ends cleanly at the signal."""
     repositories.write_model(tmp_path, "broken", "galatea", "onnxruntime", repositories.identity_config())
     server = image.serve(["--model-repository=/models", "--exit-on-error=false"], tmp_path)
     try:
@@ -336,7 +336,7 @@ def test_health_check_reports_what_is_wrong(image, tmp_path):
 @tiers.peers
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user and mount")
 def test_any_user_builds_a_python_environment_in_a_read_only_root(image, tmp_path):
-    """As a user that has no entry, of the group 0, with nothing that can be written but the volume and /tmp."""
+    """Runs as a user without an entry, in group 0; only the volume and /tmp are writable."""
     repositories.write_model(tmp_path / "models", "needs", "galatea", "python", repositories.identity_config())
     folder = tmp_path / "models/needs"
     (folder / "1/model.py").write_text(NEEDS)

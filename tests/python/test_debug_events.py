@@ -22,7 +22,7 @@ def infer(server, value):
     return post(server, "/v2/models/pairs/infer", {"inputs": [tensor]})
 
 
-def test_a_test_waits_for_executions_batches_and_settings(tmp_path):
+def test_debug_events_let_a_test_wait_for_executions_batches_and_settings(tmp_path):
     repository = tmp_path / "models"
     config = identity_config(dims="1", max_batch_size=2, more=PAIRS)
     write_model(repository, "pairs", "galatea", "identity", config)

@@ -77,14 +77,14 @@ def tools(request):
 
 
 @tiers.peers
-def test_the_chart_has_no_faults_of_form(tmp_path):
+def test_the_chart_passes_the_linter(tmp_path):
     done = helm("lint", CHART, "--strict", home=tmp_path)
     assert done.returncode == 0 and "0 chart(s) failed" in done.stdout, done.stdout + done.stderr
 
 
 @tiers.peers
 @pytest.mark.parametrize("name", VALUES)
-def test_what_the_chart_makes_is_valid_in_every_version(name, tmp_path):
+def test_rendered_charts_are_valid_in_every_kubernetes_version(name, tmp_path):
     for version in VERSIONS:
         objects = rendered(VALUES[name], tmp_path, version)
         assert not faults(list(objects.values()), version)
@@ -93,7 +93,7 @@ def test_what_the_chart_makes_is_valid_in_every_version(name, tmp_path):
 
 @tiers.peers
 def test_an_oci_image_can_be_the_repository(tmp_path):
-    """A source of volumes that there is from 1.31 on."""
+    """Kubernetes has this kind of volume since 1.31."""
     values = {"models": {"volume": {"image": {"reference": "models:3", "pullPolicy": "IfNotPresent"}}}}
     objects = list(rendered(values, tmp_path).values())
     assert not faults(objects, "1.31", "1.37")
@@ -101,7 +101,7 @@ def test_an_oci_image_can_be_the_repository(tmp_path):
 
 
 @tiers.peers
-def test_values_that_make_no_sense_are_refused(tmp_path):
+def test_invalid_values_are_refused(tmp_path):
     wrong = {
         "replicas=3": "replicas",
         "service.httpPort=0": "/service/httpPort",
@@ -120,7 +120,7 @@ def test_values_that_make_no_sense_are_refused(tmp_path):
 
 @tiers.peers
 def test_every_value_is_in_the_schema_and_used():
-    """By name: a value that is nowhere in the templates does nothing."""
+    """Compares names: a value that no template mentions has no effect."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert set(values) == set(schema["properties"]) - {"global"}
@@ -133,7 +133,7 @@ def test_every_value_is_in_the_schema_and_used():
 
 
 @tiers.peers
-def test_the_pod_is_an_ordinary_user_with_a_read_only_root(tmp_path):
+def test_the_pod_runs_as_an_ordinary_user_with_a_read_only_root(tmp_path):
     for values in (VALUES["default"], EVERYTHING, FETCH):
         objects = rendered(values, tmp_path)
         spec = pod(objects)
@@ -146,7 +146,7 @@ def test_the_pod_is_an_ordinary_user_with_a_read_only_root(tmp_path):
 
 
 @tiers.peers
-def test_the_pod_has_time_to_drain_and_probes_notice_first(tmp_path):
+def test_the_pod_has_time_to_drain_after_probes_notice(tmp_path):
     objects = rendered({"drain": {"delaySeconds": 15, "exitTimeoutSeconds": 60}}, tmp_path)
     assert {"--drain-delay-secs=15", "--exit-timeout-secs=60"} <= set(container(objects)["args"])
     assert pod(objects)["terminationGracePeriodSeconds"] == 85
@@ -195,7 +195,7 @@ def test_autoscalers_read_the_load(tmp_path):
 
 
 @tiers.peers
-def test_alerts_and_board_of_the_chart_are_the_files(tmp_path):
+def test_alerts_and_dashboard_of_the_chart_equal_the_files(tmp_path):
     objects = rendered(EVERYTHING, tmp_path)
     assert objects["PrometheusRule"]["spec"] == yaml.safe_load((DEPLOY / "prometheus/alerts.yaml").read_text())
     assert json.loads(objects["ConfigMap"]["data"]["galatea.json"]) == json.loads((DEPLOY / "grafana/galatea.json").read_text())
@@ -222,7 +222,7 @@ def test_selectors_find_the_pods(tmp_path):
 
 
 @tiers.peers
-def test_notes_say_how_to_ask_it(tmp_path):
+def test_the_notes_show_how_to_send_a_request(tmp_path):
     done = helm("install", "my", CHART, "--dry-run=client", "--namespace=models", "--set", "autoscaling.enabled=true", home=tmp_path)
     assert done.returncode == 0, done.stderr
     notes = done.stdout.partition("NOTES:")[2]
@@ -234,7 +234,7 @@ def test_notes_say_how_to_ask_it(tmp_path):
 
 @tiers.peers
 @pytest.mark.parametrize("name", ["base", "production"])
-def test_what_kustomize_makes_is_valid(name):
+def test_kustomize_output_is_valid(name):
     objects = built(DEPLOY / "kustomize" / name)
     assert not faults(list(objects.values()), *VERSIONS)
     selector = objects["Deployment"]["spec"]["selector"]["matchLabels"]
@@ -257,13 +257,13 @@ def test_kustomize_and_helm_run_the_same_pod(tmp_path):
 
 
 @tiers.peers
-def test_kserve_knows_every_field():
+def test_kserve_accepts_every_field():
     assert {one["kind"] for one in KSERVE} == {"ClusterServingRuntime", "ServingRuntime", "InferenceService"}
     assert not faults(KSERVE, *VERSIONS)
 
 
-def test_the_runtime_stands_in_for_triton_s():
-    """The facts of KServe's own kserve-tritonserver; more options are ours."""
+def test_the_serving_runtime_replaces_tritons():
+    """Compares with KServe's own kserve-tritonserver; Galatea adds options."""
     runtime = next(one for one in KSERVE if one["kind"] == "ClusterServingRuntime")["spec"]
     (only,) = runtime["containers"]
     assert only["name"] == "kserve-container"
@@ -295,7 +295,7 @@ def changed(one, path, value):
 
 
 @tiers.peers
-def test_wrong_fields_would_be_found(tmp_path):
+def test_wrong_fields_are_detected(tmp_path):
     objects = rendered(EVERYTHING, tmp_path) | rendered({"autoscaling": {"enabled": True, "kind": "keda"}, "monitoring": {"kind": "PodMonitor"}}, tmp_path)
     kserve = {one["kind"]: one for one in KSERVE}
     container_of = ("spec", "containers", 0)
@@ -319,7 +319,7 @@ def test_wrong_fields_would_be_found(tmp_path):
         assert len(faults([one], "1.34")) == 1, one
 
 
-def test_names_and_versions_fit_together():
+def test_names_and_versions_are_consistent():
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == chart["version"] == VERSION
     (image,) = yaml.safe_load((DEPLOY / "kustomize/base/kustomization.yaml").read_text())["images"]
@@ -329,7 +329,7 @@ def test_names_and_versions_fit_together():
         assert only["image"] in (f"galatea:{VERSION}", f"galatea:{VERSION}-cuda")
 
 
-def test_every_file_is_named_in_the_documentation():
+def test_every_file_is_linked_in_the_documentation():
     page = (ROOT / "docs/kubernetes.md").read_text() + (ROOT / "docs/alerts.md").read_text() + (ROOT / "docs/operations.md").read_text()
     linked = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\((\.\./[^)#]+)", page)}
     whole = [path.parent for path in linked if path.name in ("Chart.yaml", "kustomization.yaml")]
@@ -358,7 +358,7 @@ def command_lines(tmp_path):
 
 
 @tiers.peers
-def test_a_server_starts_by_each_command_line_and_answers_the_probes(tmp_path):
+def test_each_command_line_starts_a_server_that_answers_the_probes(tmp_path):
     repositories.copy_example(tmp_path / "models", "simple")
     for name, one in command_lines(tmp_path):
         # As little patience as a test has.
@@ -382,8 +382,8 @@ def test_a_server_starts_by_each_command_line_and_answers_the_probes(tmp_path):
 
 
 @tiers.peers
-def test_a_packaged_chart_needs_nothing_beside_it(tmp_path):
-    """The alerts and the board are links to files outside of the chart: a package must hold them."""
+def test_a_packaged_chart_is_self_contained(tmp_path):
+    """Alerts and dashboard are links to files outside the chart; a package must contain them."""
     done = helm("package", CHART, f"--destination={tmp_path}", home=tmp_path)
     assert done.returncode == 0, done.stderr
     shutil.unpack_archive(tmp_path / f"galatea-{VERSION}.tgz", tmp_path / "unpacked")

@@ -45,7 +45,7 @@ CASES = SMALL_DISKS if namespace() else [(small_files, "8192", "File too large")
 
 
 @pytest.mark.parametrize(("circumstances", "size", "reason"), CASES, ids=[size for _, size, _ in CASES])
-def test_no_room_for_an_environment(tmp_path, serve, circumstances, size, reason):
+def test_a_full_disk_fails_only_the_environment_build(tmp_path, serve, circumstances, size, reason):
     home, repository = tmp_path / "home", tmp_path / "models"
     home.mkdir()
     for name in ("steady", "unbuildable"):

@@ -86,7 +86,7 @@ def served(what, program, home, **variables):
         yield server
 
 
-def test_checksums_fit_and_the_same_bytes_come_again(release, tmp_path):
+def test_checksums_are_right_and_builds_are_reproducible(release, tmp_path):
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=release)
     listed = {line.split("  ")[1] for line in (release / "SHA256SUMS").read_text().splitlines()}
     assert listed == {file.name for file in release.iterdir()} - {"SHA256SUMS"} and len(listed) == 4
@@ -94,7 +94,7 @@ def test_checksums_fit_and_the_same_bytes_come_again(release, tmp_path):
     assert (tmp_path / "SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
 
 
-def test_archive_is_unpacked_and_answers(one, tmp_path):
+def test_the_archive_is_unpacked_and_serves(one, tmp_path):
     with tarfile.open(one(".tar.gz")) as archive:
         assert {member.mtime for member in archive} == {1700000000}
         assert {(member.uid, member.gid) for member in archive} == {(0, 0)}
@@ -108,7 +108,7 @@ def test_archive_is_unpacked_and_answers(one, tmp_path):
         pass
 
 
-def test_wheel_is_installed_and_answers(wheel_home, tmp_path):
+def test_the_wheel_is_installed_and_serves(wheel_home, tmp_path):
     assert run(wheel_home / "bin/galatea", "--version") == f"galatea {VERSION}\n"
     assert run(wheel_home / "bin/python", "-m", "galatea", "--version") == f"galatea {VERSION}\n"
     assert "--concurrency-range" in run(wheel_home / "bin/perf_analyzer", "--help")
@@ -119,7 +119,7 @@ def test_wheel_is_installed_and_answers(wheel_home, tmp_path):
         assert os.readlink(f"/proc/{server.pid}/exe") == found, "Python made way for the program"
 
 
-def test_wheel_installed_into_a_folder_finds_its_program(one, tmp_path):
+def test_a_wheel_installed_into_a_folder_finds_its_program(one, tmp_path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--isolated"]
     run(*pip, "install", "--quiet", "--no-index", "--target", tmp_path, one(".whl"))
     version = run(sys.executable, "-m", "galatea", "--version", env={"PYTHONPATH": str(tmp_path)})
@@ -129,7 +129,7 @@ def test_wheel_installed_into_a_folder_finds_its_program(one, tmp_path):
     assert "install the package galatea-server again" in gone.stderr
 
 
-def test_wheel_says_what_it_needs(one):
+def test_the_wheel_declares_its_needs(one):
     wheel = one(".whl")
     assert f"manylinux{wheel.stem.split('manylinux')[1]}" in run(CHECKS / "auditwheel", "show", wheel).replace("\n", " ")
     with zipfile.ZipFile(wheel) as archive:
@@ -137,8 +137,8 @@ def test_wheel_says_what_it_needs(one):
         assert len(record.splitlines()) == len(archive.namelist())
 
 
-def test_debian_package_is_installed_and_answers(one, tmp_path):
-    """By dpkg, into a tree with a database of its own; scripts are not run, for there is no shell in that tree."""
+def test_the_debian_package_is_installed_and_serves(one, tmp_path):
+    """dpkg installs into a folder with its own database; scripts do not run, because the folder has no shell."""
     root = tmp_path / "root"
     (root / "var/lib/dpkg").mkdir(parents=True)
     (root / "var/lib/dpkg/status").touch()
@@ -161,7 +161,7 @@ def test_debian_package_is_installed_and_answers(one, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
-def test_unit_of_the_package_is_sound_and_hardened(one, tmp_path):
+def test_the_packages_unit_is_valid_and_hardened(one, tmp_path):
     run("dpkg-deb", "-x", one(".deb"), tmp_path)
     unit = tmp_path / "usr/lib/systemd/system/galatea.service"
     text = unit.read_text()
@@ -174,8 +174,8 @@ def test_unit_of_the_package_is_sound_and_hardened(one, tmp_path):
     run("systemd-analyze", "security", "--offline=true", "--threshold=25", unit)
 
 
-def test_options_of_the_unit_are_the_server_s_and_reload_reopens_its_log(one, tmp_path):
-    """The command of the unit, its folders elsewhere and its ports free, and then what ExecReload does."""
+def test_the_unit_starts_the_server_and_reload_reopens_its_log(one, tmp_path):
+    """Runs the unit's command with other folders and free ports, then does what ExecReload does."""
     run("dpkg-deb", "-x", one(".deb"), tmp_path / "root")
     text = (tmp_path / "root/usr/lib/systemd/system/galatea.service").read_text().replace("\\\n", " ")
     (line,) = [line for line in text.splitlines() if line.startswith("ExecStart=")]
@@ -196,7 +196,7 @@ def test_options_of_the_unit_are_the_server_s_and_reload_reopens_its_log(one, tm
         assert log.stat().st_size
 
 
-def test_the_list_of_parts_is_valid_and_whole(one, release):
+def test_the_bill_of_materials_is_valid_and_complete(one, release):
     from_schema = """
 import sys
 from cyclonedx.schema import SchemaVersion
@@ -215,7 +215,7 @@ sys.exit(str(error) if error else 0)
     assert f"{digest}  {file.name}" in (release / "SHA256SUMS").read_text()
 
 
-def test_refusals_name_what_is_wrong(tmp_path):
+def test_wrong_options_are_refused_with_the_reason(tmp_path):
     for words, said in (
         (["--target", "riscv"], "there is x86_64 and aarch64"),
         (["--compression", "10"], "from 0 to 9"),
@@ -226,7 +226,7 @@ def test_refusals_name_what_is_wrong(tmp_path):
         assert refused.returncode == 1 and said in refused.stderr, refused.stderr
 
 
-def test_workflows_are_sound_and_ask_for_no_more_than_they_need():
+def test_workflows_are_valid_with_minimal_permissions():
     workflows = sorted((servers.ROOT / ".github/workflows").glob("*.yml"))
     run(CHECKS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     run(CHECKS / "zizmor", "--offline", "--no-progress", "--persona=regular", servers.ROOT / ".github")

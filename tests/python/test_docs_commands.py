@@ -153,8 +153,8 @@ def test_the_commands_of_a_page_run(page, request, tmp_path):
         place.stop()
 
 
-def test_no_block_is_left_out():
-    """A block with a language nobody knows, or without one and with a command in it, would be run by nobody."""
+def test_every_command_block_is_run():
+    """A block with an unknown language, or without one but with a command, would never run."""
     for page in doc_pages.pages():
         for block in doc_pages.blocks(page):
             assert is_command(block) or block.kind in TEXTS, f"{block}: a block in '{block.kind}'"
@@ -166,7 +166,7 @@ def test_no_block_is_left_out():
         assert not [line for line in indented if doc_pages.COMMAND.match(line)], f"{page}: commands in an indented block"
 
 
-def test_every_reason_is_of_a_block_that_there_is():
+def test_every_exception_belongs_to_an_existing_block():
     there = {(block.page, block.first) for page in PAGES for block in commands(page)}
     assert set(NOT_RUN) <= there, set(NOT_RUN) - there
     for page, test in ELSEWHERE.items():

@@ -43,11 +43,11 @@ def faults(name):
 
 
 @pytest.mark.parametrize("name", markdown_files())
-def test_links_of_a_page(name):
+def test_the_links_of_a_page_work(name):
     assert not list(faults(name))
 
 
-def test_faults_are_found(tmp_path, monkeypatch):
+def test_broken_links_are_found(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     (tmp_path / "a.md").write_text("# One `two`, three\n[x](b.md) [y](#one-two-three) [z](#none) `[c](d.md)`\n```\n[e](f.md)\n```\n")
     assert list(faults("a.md")) == ["a.md: (b.md): there is no b.md", "a.md: (#none): no heading #none"]

@@ -47,7 +47,7 @@ def lightness(page, property="backgroundColor", selector="body"):
 
 
 @pytest.mark.parametrize("colors", ["light", "dark"])
-def test_everybody_can_read_it_in_both_colours(site, page, colors):
+def test_every_page_is_accessible_in_both_colour_schemes(site, page, colors):
     page.emulate(colors, "reduce")
     pages = [name for name in PAGES if (site / name).exists()]
     assert len(pages) >= 5
@@ -57,7 +57,7 @@ def test_everybody_can_read_it_in_both_colours(site, page, colors):
         assert (lightness(page) < 64) == (colors == "dark"), name
 
 
-def test_code_is_coloured(site, page):
+def test_code_is_highlighted(site, page):
     for colors in ("light", "dark"):
         page.emulate(colors, "reduce")
         page.goto((site / "README.html").as_uri())
@@ -65,14 +65,14 @@ def test_code_is_coloured(site, page):
         assert seen >= 3, colors
 
 
-def test_a_word_is_found(site, page):
+def test_the_search_finds_a_word(site, page):
     page.goto((site / "docs/index.html").as_uri())
     page.fill(".sidebar-search", "perf_analyzer")
     page.press_key("Enter")
     page.wait_for("#search-results a[href*='perf']")
 
 
-def test_a_phone_scrolls_no_page_sideways(site, page):
+def test_a_phone_needs_no_sideways_scrolling(site, page):
     page.resize(360, 740)
     for name in PAGES:
         if (site / name).exists():

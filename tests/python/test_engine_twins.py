@@ -122,7 +122,7 @@ def names(twin):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_one_network_in_six_forms(server, repository, protocol):
+def test_one_network_gives_equal_outputs_in_six_formats(server, repository, protocol):
     direct = onnxruntime.InferenceSession(repository / "onnx/1/model.onnx")
     with clients.client(server, protocol) as stock:
         for count in (1, 3, 64):
@@ -135,7 +135,7 @@ def test_one_network_in_six_forms(server, repository, protocol):
 
 
 @pytest.mark.parametrize("twin", TWINS[2:])
-def test_joined_requests_get_their_own_answers(server, repository, twin):
+def test_batched_requests_get_their_own_outputs(server, repository, twin):
     direct = onnxruntime.InferenceSession(repository / "onnx/1/model.onnx")
     before = clients.counts(server, twin)
 
@@ -153,8 +153,8 @@ def test_joined_requests_get_their_own_answers(server, repository, twin):
     assert after["executions"] - before["executions"] < 160, "requests were joined"
 
 
-def test_a_trained_network_as_its_package_has_it(server):
-    """basic-pitch: two seconds of sound to notes."""
+def test_a_trained_network_equals_its_package(server):
+    """basic-pitch turns two seconds of sound into notes."""
     time = np.arange(43844, dtype=np.float32) / 22050
     sound = (0.4 * np.sin(2 * np.pi * 440 * time) + 0.2 * np.sin(2 * np.pi * 660 * time)).reshape(1, -1, 1)
     with clients.client(server, "http") as stock:

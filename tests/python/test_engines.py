@@ -42,24 +42,24 @@ def ask(server, request):
         yield lambda model, arrays: clients.infer(stock, request.param, model, arrays)
 
 
-def test_onnx_runtime(ask, pair):
+def test_onnx_runtime_answers(ask, pair):
     answer = ask("simple", {"INPUT0": pair[0], "INPUT1": pair[1]})
     np.testing.assert_array_equal(answer["OUTPUT0"], pair[0] + pair[1])
 
 
 @needs("pytorch")
-def test_pytorch(ask):
+def test_pytorch_answers(ask):
     assert ask("doubles", {"x": np.array([1, 2.5], np.float32)})["y"].tolist() == [2, 5]
 
 
 @needs("pytorch")
-def test_a_broken_model_leaves_the_others_alone(server):
+def test_a_broken_model_does_not_affect_others(server):
     _, _, index = clients.ask(server.http, "POST", "/v2/repository/index")
     assert b"failed to load model 'broken': " in index
 
 
 @needs("tensorflow")
-def test_tensorflow(ask):
+def test_tensorflow_answers(ask):
     texts = np.array([["Great, it works!"], ["It is slow and it crashes."], ["A table."]], object)
     answer = ask("word_scores", {"text": texts})
     assert answer["score"].tolist() == [[4], [-3], [0]]
@@ -67,6 +67,6 @@ def test_tensorflow(ask):
 
 
 @needs("openvino")
-def test_openvino(ask):
+def test_openvino_answers(ask):
     answer = ask("temperature", {"CELSIUS": np.array([[0], [100], [-40]], np.float32)})
     np.testing.assert_allclose(answer["FAHRENHEIT_KELVIN"], [[32, 273.15], [212, 373.15], [-40, 233.15]], rtol=1e-6)

@@ -64,7 +64,7 @@ def ask(model, values):
 
 
 @pytest.mark.parametrize("model", ["streams", "nested"])
-def test_every_response_of_a_decoupled_step_becomes_an_answer(server, model):
+def test_every_response_of_a_decoupled_step_becomes_a_response(server, model):
     for values in ([4, 5, 6], [7], []):
         replies, code, _ = play(server, [ask(model, values)])
         assert code == grpc.StatusCode.OK
@@ -73,7 +73,7 @@ def test_every_response_of_a_decoupled_step_becomes_an_answer(server, model):
         assert [r[4] for r in replies][-1] is True and all(r[4] is False for r in replies[:-1])
 
 
-def test_an_error_behind_a_decoupled_step(server):
+def test_an_error_behind_a_decoupled_step_names_the_ensemble(server):
     replies, _, _ = play(server, [ask("fails", [4])])
     errors = [r[0] for r in replies if r[0]]
     assert errors == ["in ensemble 'fails', model 'failing' was told to fail"], replies
@@ -112,7 +112,7 @@ ONE_STEP = 'ensemble_scheduling { step [ { model_name: "held" model_version: -1 
 
 @tiers.both
 def test_an_unload_of_a_step_waits_for_the_load_of_the_ensemble(tmp_path, target):
-    """The ensemble is ready then, and loses its step after that."""
+    """The ensemble becomes ready first and loses its step afterwards."""
     begun, hold, models = tmp_path / "begun", tmp_path / "hold", tmp_path / "models"
     models.mkdir()
     sides = repositories.tensor("input", "IN", "TYPE_INT32", "-1") + repositories.tensor("output", "OUT", "TYPE_INT32", "-1")

@@ -47,8 +47,8 @@ def metadata(server, model):
         return json.load(answer)
 
 
-def test_files_folders_of_models_and_repositories_are_served(tmp_path):
-    """An ONNX file, a Python file with its configuration and what lies beside it, the folder of one model, a repository."""
+def test_files_model_folders_and_repositories_are_served(tmp_path):
+    """Serves an ONNX file, a Python file with the files beside it, a model folder and a repository."""
     (tmp_path / "file").mkdir()
     onnx = tmp_path / "file/types.v2.onnx"
     onnx.symlink_to(EXAMPLES / "simple/1/model.onnx")
@@ -75,7 +75,7 @@ def test_files_folders_of_models_and_repositories_are_served(tmp_path):
 
 
 @pytest.mark.parametrize("dims, asks", [("2", "/v2/models/one/infer -d"), ("3, 224, 224", "/v2/models/one\r\n")])
-def test_at_a_terminal_the_server_says_what_to_ask(tmp_path, dims, asks):
+def test_a_terminal_shows_an_example_request(tmp_path, dims, asks):
     write_model(tmp_path, "one", "galatea", "identity", identity_config(dims=dims))
     ours, its = pty.openpty()
     process = subprocess.Popen([str(word) for word in command(tmp_path)], stdout=its, stderr=its)
@@ -121,7 +121,7 @@ def seen(words):
     return text.decode(errors="replace").replace("\r", "").rstrip("\n").split("\n")
 
 
-def test_at_a_terminal_a_failed_start_ends_with_its_reason(tmp_path):
+def test_a_terminal_shows_the_reason_of_a_failed_start_last(tmp_path):
     (tmp_path / "wrong.py").write_text("import no_such_package\n" + ECHO)
     words = command(tmp_path / "wrong.py")
     lines = seen(words)
@@ -136,7 +136,7 @@ def test_at_a_terminal_a_failed_start_ends_with_its_reason(tmp_path):
     assert "server_extensions" in piped.stdout + piped.stderr
 
 
-def test_a_port_in_use_is_told_with_who_has_it_and_the_option(tmp_path):
+def test_a_port_in_use_is_reported_with_its_process_and_option(tmp_path):
     write_model(tmp_path, "one", "galatea", "identity", identity_config())
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -153,8 +153,8 @@ def blocks(page, kind):
     return re.findall(rf"^```{kind}\n(.*?)^```$", page, re.M | re.S)
 
 
-def test_the_page_of_the_first_start_says_what_runs(tmp_path):
-    """Its commands, in their order, in one folder; only the ports are other ones."""
+def test_the_first_start_page_is_accurate(tmp_path):
+    """Runs the commands of the page in order in one folder, with other ports."""
     page = PAGE.read_text()
     (tmp_path / "simple.onnx").write_bytes((EXAMPLES / "simple/1/model.onnx").read_bytes())
     (tmp_path / "double.py").write_text(blocks(page, "python")[0])

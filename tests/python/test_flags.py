@@ -309,7 +309,7 @@ def warnings(target, words):
 
 
 @tiers.both
-def test_what_starts_and_what_is_refused(target):
+def test_flags_are_accepted_and_refused_like_in_triton(target):
     expected = BOTH + [(words, ours if target == "galatea" else theirs) for _, words, theirs, ours in DIFFERENT]
     wrong = []
     for words, text in expected:
@@ -321,7 +321,7 @@ def test_what_starts_and_what_is_refused(target):
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-def test_flags_of_later_releases_start_the_server():
+def test_flags_of_later_releases_are_accepted():
     assert [refusal("galatea", words) for words in NEW] == [STARTS] * len(NEW)
 
 
@@ -353,8 +353,8 @@ def test_deprecated_flags_are_warned_about(target):
         assert warnings(target, words) == expected, words
 
 
-def test_what_is_missing_is_a_warning():
-    """Where only speed or what can be observed depends on it, the server starts without, and says so."""
+def test_unsupported_flags_that_affect_only_speed_are_warned_about():
+    """The server starts without features that affect only speed or observation, and warns."""
     for words, expected in [
         ("--trace-level=MIN", "--trace-level=MIN has no effect yet: requests cannot be traced"),
         ("--allow-client-shm=true", "--allow-client-shm=true has no effect yet: regions cannot be registered"),
@@ -388,7 +388,7 @@ SHELL_LINES = [
 ]
 
 
-def test_bash_completes():
+def test_bash_completes_commands_and_flags():
     script = made("completions", "bash")
     for words, expected, is_all in SHELL_LINES:
         quoted = " ".join(f"'{word}'" for word in words)
@@ -399,8 +399,8 @@ def test_bash_completes():
         assert offered == expected if is_all else offered >= expected, (words, offered)
 
 
-def test_names_of_models_are_completed(tmp_path):
-    """From the server at the usual port, in a network where that is the play's; and nothing is said where there is none."""
+def test_model_names_are_completed(tmp_path):
+    """The completion asks the server at the default port; without a server it prints nothing."""
     isolated = next((words for words in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]) if can(*words, "ip", "link", "set", "lo", "up")), None)
     if isolated is None:
         assert subprocess.run([servers.galatea_binary(), "completions", "model-names"], capture_output=True).stderr == b""
@@ -422,8 +422,8 @@ def can(*words):
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed here")
-def test_zsh_reads_its_completions(tmp_path):
-    """It parses, and the completion system takes it over; `_arguments` is given the specifications of `serve`."""
+def test_zsh_accepts_its_completion_script(tmp_path):
+    """zsh parses the script and loads it; `_arguments` receives the specifications of `serve`."""
     file = tmp_path / "_galatea"
     file.write_text(made("completions", "zsh"))
     ask = (
@@ -438,7 +438,7 @@ def test_zsh_reads_its_completions(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed here")
-def test_fish_completes():
+def test_fish_completes_commands_and_flags():
     script = made("completions", "fish")
     for line, expected in [
         ("galatea se", "serve"),
@@ -453,7 +453,7 @@ def test_fish_completes():
         assert expected in [offer.split("\t")[0] for offer in done.stdout.splitlines()], (line, done.stdout)
 
 
-def test_the_hint_of_the_manual_puts_it_where_man_looks(tmp_path):
+def test_the_documented_command_installs_the_manual_page(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/galatea").symlink_to(servers.galatea_binary())
     hint = "".join(re.findall(r"^  (.*\n)", made("manual", "--help"), re.M))
@@ -467,8 +467,8 @@ def test_the_hint_of_the_manual_puts_it_where_man_looks(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed here")
-def test_the_manual_page_is_one():
-    """Nothing in it that the formatter warns about, and every option as it is typed."""
+def test_the_manual_page_is_well_formed():
+    """The formatter gives no warning and shows every option as typed."""
     page = made("manual")
     done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-P-c"], input=page, capture_output=True, text=True, timeout=60)
     assert done.stderr == "", done.stderr

@@ -34,7 +34,7 @@ def part_of(block):
 
 
 @pytest.mark.parametrize("part", [pytest.param(part, marks=needs.get(part, ())) for part in PARTS])
-def test_a_part_runs_as_it_stands(part, tmp_path):
+def test_the_commands_of_a_part_run(part, tmp_path):
     blocks = [block for block in doc_pages.blocks(PAGE) if part_of(block) == part]
     assert {"sh", "console"} <= {block.kind for block in blocks}
     (tmp_path / "place").mkdir()
@@ -49,5 +49,5 @@ def test_a_part_runs_as_it_stands(part, tmp_path):
         place.stop()
 
 
-def test_every_block_is_of_a_part_that_is_run():
+def test_every_block_belongs_to_a_tested_part():
     assert {part_of(block) for block in doc_pages.blocks(PAGE)} == set(PARTS)

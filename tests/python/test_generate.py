@@ -84,7 +84,7 @@ def test_every_response_is_a_chunk_with_an_event(server):
     assert answer == chunked("200 OK", EVENTS, event(0, 7), event(1, 8), event(2, 9))
 
 
-def test_no_response_is_no_event(server):
+def test_without_responses_no_event_is_sent(server):
     assert curl(server, "repeat/generate_stream", repeat([])) == chunked("200 OK", EVENTS)
 
 
@@ -94,14 +94,14 @@ def test_models_with_one_response_stream_one_event(server):
     assert answer == chunked("200 OK", EVENTS, expected)
 
 
-def test_generate_takes_exactly_one_response(server):
+def test_generate_expects_exactly_one_response(server):
     one = '{"IDX":0,"OUT":5,"id":"x","model_name":"repeat","model_version":"1"}'
     assert curl(server, "repeat/generate", repeat([5], id="x")) == chunked("200 OK", "application/json", one)
     for values in ([], [5, 6]):
         assert curl(server, "repeat/generate", repeat(values)) == chunked("200 OK", "application/json", NOT_ONE)
 
 
-def test_a_first_response_that_is_an_error_decides_the_status(server):
+def test_a_first_response_with_an_error_decides_the_status(server):
     text = '{"error":"model \'failing\' was told to fail"}'
     answer = curl(server, "failing/generate", {"INPUT0": 1})
     assert answer == chunked("400 Bad Request", "application/json", text)
@@ -109,7 +109,7 @@ def test_a_first_response_that_is_an_error_decides_the_status(server):
     assert answer == chunked("400 Bad Request", EVENTS, f"data: {text}\n\n")
 
 
-def test_what_is_refused_before_inference_is_a_plain_error(server):
+def test_a_request_refused_before_inference_gets_a_plain_error(server):
     text = "The schema can not convert input 'WAIT' to tensor with proper shape"
     body = json.dumps({"error": text}, separators=(",", ":"))
     head = f"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
@@ -132,13 +132,13 @@ async def arrivals(server, path, body, headers=None, most=None):
     return found
 
 
-def test_events_come_as_they_are_made(server):
-    """The third would come after a minute."""
+def test_events_are_sent_as_soon_as_they_exist(server):
+    """The third event would come a minute later."""
     found = asyncio.run(arrivals(server, "repeat/generate_stream", repeat([1, 2, 3], [0, 0, 60_000]), most=2))
     assert [line.decode() + "\n" for line in found] == [event(0, 1), event(1, 2)]
 
 
-def test_many_streams_at_once(server):
+def test_many_concurrent_streams_are_complete(server):
     async def all_of_them():
         return await asyncio.gather(
             *(arrivals(server, "repeat/generate_stream", repeat(range(50), id=str(n))) for n in range(40))
@@ -150,7 +150,7 @@ def test_many_streams_at_once(server):
         assert {d["id"] for d in documents} == {str(n)}
 
 
-def test_decoupled_models_are_refused_without_the_media_type(server):
+def test_decoupled_models_need_the_json_lines_media_type(server):
     head, body = curl(server, "repeat/infer", tensors([1]))
     assert head.startswith("HTTP/1.1 501 ")
     assert body == '{"error":"HTTP end point doesn\'t support models with decoupled transaction policy"}'
@@ -170,7 +170,7 @@ def test_every_response_is_a_line(ours):
     assert answer == chunked("200 OK", LINES, line(0, 7), line(1, 8))
 
 
-def test_the_end_is_a_line_on_demand(ours):
+def test_an_empty_final_response_is_a_line_on_request(ours):
     body = tensors([7], parameters={"triton_enable_empty_final_response": True})
     found = asyncio.run(arrivals(ours, "repeat/infer", body, {"Accept": LINES}))
     end = {

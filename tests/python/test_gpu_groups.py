@@ -96,7 +96,7 @@ def started(server, model):
     return set(re.findall(rf"initialized ({model}_\S+) on ([\w:]+)", server.text()))
 
 
-def test_groups_for_gpus_run_on_the_cpu(server):
+def test_gpu_groups_run_on_the_cpu_if_allowed(server):
     folder = server.repository
     add_python(folder, "device", "instance_group [ { kind: KIND_GPU gpus: [ 0, 3 ] count: 2 } ]")
     add_python(folder, "open", "instance_group [ { kind: KIND_GPU } ]")
@@ -124,7 +124,7 @@ def test_groups_for_gpus_run_on_the_cpu(server):
     assert not re.search(r"^W.*'onnx'.*has no effect", server.text(), re.M), "one warning a model"
 
 
-def test_isolated_models_for_gpus(server):
+def test_isolated_gpu_models_run_on_the_cpu_if_allowed(server):
     isolated = 'parameters { key: "isolation" value { string_value: "process" } }\n'
     add_onnx(server.repository, "onnx", "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]\n" + TENSORRT + isolated)
     server.load("onnx")
@@ -134,7 +134,7 @@ def test_isolated_models_for_gpus(server):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
-def test_a_torchscript_model_for_a_gpu(tmp_path):
+def test_a_torchscript_model_for_a_gpu_runs_on_the_cpu_if_allowed(tmp_path):
     ports = PORTS.replace('"x"', '"x__0"').replace('"y"', '"y__0"')
     group = "instance_group [ { kind: KIND_GPU gpus: [ 0 ] count: 2 } ]\n"
     folder = repositories.write_model(tmp_path, "torch", "galatea", "pytorch", ports + group + TENSORRT)
@@ -147,7 +147,7 @@ def test_a_torchscript_model_for_a_gpu(tmp_path):
         assert len(warnings(server, "torch")) == 1
 
 
-def test_groups_in_a_load_request(server):
+def test_gpu_groups_in_a_load_request_run_on_the_cpu_if_allowed(server):
     add_python(server.repository, "device", "instance_group [ { kind: KIND_CPU } ]")
     server.owns("device")
     config = {"backend": "python", "instance_group": [{"kind": "KIND_GPU", "gpus": [1, 2]}],
@@ -166,7 +166,7 @@ def test_groups_in_a_load_request(server):
     assert device(server, "device") == "cpu"
 
 
-def test_check_says_the_same(tmp_path):
+def test_check_reports_the_same(tmp_path):
     add_python(tmp_path, "device", "instance_group [ { kind: KIND_GPU gpus: [ 0 ] } ]")
     check = lambda *flags: subprocess.run(  # noqa: E731
         [servers.galatea_binary(), "check", tmp_path, *flags], env={**os.environ, **NO_GPU}, capture_output=True, text=True)

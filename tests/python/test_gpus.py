@@ -117,8 +117,8 @@ def without(tmp_path_factory):
 
 
 @tiers.both
-def test_without_gpus(target, without):
-    """The real server refuses in the same words; all other models are served."""
+def test_without_gpus_gpu_models_are_refused_like_in_triton(target, without):
+    """Triton refuses with the same text; all other models are served."""
     if target == "triton" and shutil.which("nvidia-smi"):
         pytest.skip("the real Triton would find GPUs")
     server = without(target)
@@ -133,7 +133,7 @@ def test_without_gpus(target, without):
     assert re.search(r"min_supported_compute_capability *\| 6\.0 ", server.text())
 
 
-def test_onnx_without_gpus(without):
+def test_without_gpus_onnx_gpu_models_are_refused(without):
     server = without("galatea")
     found = states(server)
     assert found["gpu"][0] == "UNAVAILABLE"
@@ -172,7 +172,7 @@ def made_up(driver, tmp_path_factory):
         yield server
 
 
-def test_metrics_of_gpus(made_up):
+def test_gpu_metrics_are_reported(made_up):
     server = made_up
     found, text = gpu_samples(server)
     for index in range(3):
@@ -198,8 +198,8 @@ def test_metrics_of_gpus(made_up):
     assert server.text().count("Unable to get power usage") == 1, "said once"
 
 
-def test_metrics_of_gpus_can_be_switched_off(driver, tmp_path):
-    """And older GPUs be used."""
+def test_gpu_metrics_can_be_switched_off(driver, tmp_path):
+    """Another flag admits older GPUs."""
     add_python(tmp_path, "open")
     flags = ("--allow-gpu-metrics=false", "--min-supported-compute-capability=5.0")
     with servers.galatea(tmp_path, *flags, env=driver) as server:
@@ -209,7 +209,7 @@ def test_metrics_of_gpus_can_be_switched_off(driver, tmp_path):
 
 
 @tiers.peers
-def test_a_server_for_the_cpu_alone_has_no_metrics_of_gpus(driver, tmp_path):
+def test_a_cpu_only_server_has_no_gpu_metrics(driver, tmp_path):
     with servers.galatea(tmp_path, env={**driver, "TRITON_SERVER_CPU_ONLY": "1"}) as server:
         assert "nv_gpu" not in get(f"{server.metrics}/metrics")
         assert "Collecting metrics for GPU" not in server.text()
@@ -224,7 +224,7 @@ def test_check_knows_the_gpus_of_its_machine(driver, tmp_path):
     assert found.returncode == 0, found.stdout
 
 
-def test_instances_go_to_the_gpus_there_are(made_up):
+def test_instances_use_the_available_gpus(made_up):
     server = made_up
     assert groups(server, "open") == [("open", "KIND_GPU", 1, [0, 1])]
     assert groups(server, "second") == [("second_0", "KIND_GPU", 2, [1])]
@@ -243,8 +243,8 @@ def place(server, model):
         return json.load(answer)["outputs"][0]["data"][0]
 
 
-def test_an_onnx_runtime_without_cuda(made_up):
-    """The installed one: an open choice is the CPU's, and a request for a GPU is refused with what is missing."""
+def test_an_onnx_runtime_without_cuda_uses_the_cpu(made_up):
+    """The installed library has no CUDA: open groups run on the CPU, a request for a GPU is refused with the reason."""
     library = servers.onnx_runtime().get("GALATEA_ONNXRUNTIME_LIB")
     if library and list(Path(library).parent.glob("libonnxruntime_providers_cuda.so")):
         pytest.skip("this ONNX Runtime can use CUDA")

@@ -81,7 +81,7 @@ def unpacked(messages, encoding):
 
 @pytest.mark.parametrize("level", ["none", "low", "medium", "high"])
 @pytest.mark.parametrize("accepted", ["identity", "gzip", "deflate", ALL, "identity,gzip,deflate", "br", "gzip;q=0", None])
-def test_choice_of_the_format(started, level, accepted):
+def test_the_response_encoding_follows_level_and_client(started, level, accepted):
     headers = {"grpc-accept-encoding": accepted} if accepted else {}
     fields, messages, status = ask(started(level), framed(0, request()), headers)
     names = [name.strip() for name in (accepted or "").split(",")]
@@ -96,12 +96,12 @@ def test_choice_of_the_format(started, level, accepted):
     assert service_pb2.ModelInferResponse.FromString(message).raw_output_contents[0] == bytes(8000)
 
 
-def test_what_does_not_get_shorter_is_sent_as_it_is(started):
+def test_a_message_that_does_not_shrink_is_sent_uncompressed(started):
     fields, ((flag, content),), status = ask(started("low"), framed(0, request(1)), {"grpc-accept-encoding": "gzip"})
     assert (status, fields["grpc-encoding"], flag, len(content)) == ((0, ""), "gzip", 0, 40)
 
 
-def test_inference_alone_is_compressed(started):
+def test_only_inference_responses_are_compressed(started):
     server, headers = started("low"), {"grpc-accept-encoding": "gzip"}
     message = service_pb2.ModelConfigRequest(name="vector").SerializeToString()
     fields, ((flag, _),), status = ask(server, framed(0, message), headers, "ModelConfig")
@@ -145,21 +145,21 @@ def damaged(name):
     ("gzip", 1, lambda _: b"", (5, "Request for unknown model: '' is not found")),
 ])
 @pytest.mark.parametrize("method", ["ModelInfer", "ModelStreamInfer"])
-def test_compressed_requests(started, encoding, flag, pack, wanted, method):
+def test_compressed_requests_are_accepted(started, encoding, flag, pack, wanted, method):
     if method == "ModelStreamInfer" and wanted[0] == 5:
         wanted = FINE
     _, messages, status = ask(started("none"), framed(flag, pack(request())), {"grpc-encoding": encoding}, method)
     assert (status, len(messages)) == (wanted, wanted == FINE)
 
 
-def test_calls_besides_inference_take_compressed_messages(started):
+def test_other_calls_accept_compressed_messages(started):
     body = framed(1, gzip.compress(service_pb2.ModelReadyRequest(name="vector").SerializeToString()))
     _, ((_, content),), status = ask(started("none"), body, {"grpc-encoding": "gzip"}, "ModelReady")
     assert status == FINE and service_pb2.ModelReadyResponse.FromString(content).ready
 
 
 @pytest.mark.parametrize("encoding", [None, "identity"])
-def test_a_flag_without_an_encoding(started, encoding):
+def test_a_compressed_flag_without_an_encoding_is_refused(started, encoding):
     headers = {"grpc-encoding": encoding} if encoding else {}
     _, messages, status = ask(started("none"), framed(1, gzip.compress(request())), headers)
     assert (status[0], messages) == (13, [])
@@ -167,8 +167,8 @@ def test_a_flag_without_an_encoding(started, encoding):
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "GZIP", "gzip,deflate"])
 @pytest.mark.parametrize("flag", [0, 1])
-def test_unknown_encodings(started, request, encoding, flag):
-    """The real server resets such a call without a word, also where no message is compressed."""
+def test_unknown_encodings_are_refused(started, request, encoding, flag):
+    """Triton resets such a call without a message, even if no message is compressed."""
     is_ours = "galatea" in request.node.callspec.id
     fields, messages, status = ask(started("none"), framed(flag, globals()["request"]()), {"grpc-encoding": encoding})
     assert messages == []
@@ -189,7 +189,7 @@ def tensor(count):
 @pytest.mark.parametrize("level", ["none", "low", "high"])
 @pytest.mark.parametrize("as_sent", [None, "gzip", "deflate"])
 @pytest.mark.parametrize("count", [3, 100_000, pytest.param(1_000_000, marks=tiers.peers)])
-def test_stock_client(started, level, as_sent, count):
+def test_the_stock_client_compresses(started, level, as_sent, count):
     data, given = tensor(count)
     with grpcclient.InferenceServerClient(started(level).grpc) as client:
         result = client.infer("vector", [given], compression_algorithm=as_sent)
@@ -207,7 +207,7 @@ def test_stock_client(started, level, as_sent, count):
 
 @pytest.mark.parametrize("level", ["none", "medium"])
 @pytest.mark.parametrize("as_sent", [None, "gzip", "deflate"])
-def test_stock_aio_client(started, level, as_sent):
+def test_the_stock_aio_client_compresses(started, level, as_sent):
     data, given = tensor(10_000)
 
     async def infer():
@@ -223,8 +223,8 @@ def packed_zeros(mebibytes, level=1):
 
 
 @pytest.mark.parametrize("mebibytes", [160, pytest.param(1024, marks=tiers.measure)])
-def test_a_bomb_is_refused_and_costs_little(module_stage, mebibytes):
-    """Zeros in a small part of their length: the real server takes them, up to 2 GiB."""
+def test_a_compression_bomb_is_refused_at_little_cost(module_stage, mebibytes):
+    """Sends compressed zeros; Triton accepts them up to 2 GiB."""
     server = module_stage.get("galatea", lambda *_: None)
     before = server.rss_mb()
     for method in ("ModelInfer", "ModelStreamInfer", "RepositoryModelLoad", "ServerLive"):

@@ -63,7 +63,7 @@ def open_by_hand(running):
 
 
 @tiers.both
-def test_an_old_connection_is_asked_to_go_and_its_client_goes_on(target, server, gate):
+def test_an_old_connection_is_closed_without_failing_its_client(target, server, gate):
     running = server(target, "--grpc-max-connection-age=400")
     with grpcclient.InferenceServerClient(running.grpc) as client:
         answers = queue.Queue()
@@ -81,7 +81,7 @@ def test_an_old_connection_is_asked_to_go_and_its_client_goes_on(target, server,
 
 
 @tiers.both
-def test_calls_on_an_old_connection_end_with_the_grace(target, server, gate):
+def test_calls_on_an_old_connection_end_after_the_grace_period(target, server, gate):
     running = server(target, "--grpc-max-connection-age=400", "--grpc-max-connection-age-grace=300")
     with grpcclient.InferenceServerClient(running.grpc) as client:
         with pytest.raises(grpcclient.InferenceServerException) as error:
@@ -92,7 +92,7 @@ def test_calls_on_an_old_connection_end_with_the_grace(target, server, gate):
 
 @tiers.measure
 @pytest.mark.parametrize("target", ["galatea", "triton"])
-def test_connections_live_on_by_default(target, server):
+def test_connections_have_no_age_limit_by_default(target, server):
     connection = open_by_hand(server(target, "--grpc-max-connection-age-grace=1"))
     assert not connection.wait(lambda: connection.went_away is not None, 1.0)
     assert not connection.closed
@@ -162,7 +162,7 @@ ALWAYS = "--grpc-keepalive-permit-without-calls=true"
     )],
 ])
 @tiers.both
-def test_flags_say_how_many_pings_are_borne(target, flags, has_call, borne, server):
+def test_flags_set_the_number_of_tolerated_pings(target, flags, has_call, borne, server):
     pings = Pings(server(target, *flags))
     if has_call:
         pings.connection.open(1, "ModelInfer")
@@ -170,8 +170,8 @@ def test_flags_say_how_many_pings_are_borne(target, flags, has_call, borne, serv
 
 
 @tiers.both
-def test_a_long_message_is_taken_both_ways(target, stage):
-    """Longer than the largest one by default, which our server has a flag for."""
+def test_a_long_message_is_accepted_in_both_directions(target, stage):
+    """The message exceeds the default limit, which a flag raises here."""
     flags = ["--grpc-max-message-size=2147483647"] if target == "galatea" else []
     running = stage.get(target, lambda folder, target: repositories.write_model(folder, "identity", target, "identity", TENSORS), *flags)
     data = np.arange(20_000_000, dtype=np.float32)

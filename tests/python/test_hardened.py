@@ -37,7 +37,7 @@ def hardened(models):
         yield server
 
 
-def test_inference_and_what_reads_goes_on(hardened):
+def test_a_hardened_server_answers_inference_and_reads(hardened):
     for protocol in ("http", "grpc"):
         stock = clients.client(hardened, protocol)
         assert clients.infer(stock, protocol, "simple", ARRAYS)
@@ -47,7 +47,7 @@ def test_inference_and_what_reads_goes_on(hardened):
     assert clients.ask(hardened.http, "GET", "/v2/models/simple", headers=bearer("of another server"))[0] == 200
 
 
-def test_nothing_can_be_changed(hardened):
+def test_a_hardened_server_refuses_changes(hardened):
     for method, path in (
         ("POST", "/v2/repository/models/simple/unload"), ("POST", "/v2/repository/models/simple/load"), ("POST", "/v2/logging"),
         ("GET", "/v2/logging"), ("POST", "/v2/trace/setting"), ("POST", "/v2/models/simple/trace/setting"),
@@ -64,7 +64,7 @@ def test_nothing_can_be_changed(hardened):
     assert clients.client(hardened, "http").is_model_ready("simple")
 
 
-def test_there_is_no_console(hardened):
+def test_a_hardened_server_has_no_console(hardened):
     assert clients.ask(hardened.http, "GET", "/")[0] == 404
 
 
@@ -76,7 +76,7 @@ def listening(server):
         return client.connect_ex(("127.0.0.2", port)) == 0
 
 
-def test_without_an_address_it_listens_to_this_machine_alone(hardened):
+def test_a_hardened_server_listens_on_localhost_by_default(hardened):
     assert not listening(hardened)
     assert WARNING not in hardened.text()
 
@@ -88,7 +88,7 @@ def warned(models):
         yield server
 
 
-def test_without_an_address_others_listen_to_everyone_and_warn(warned):
+def test_other_servers_listen_on_all_addresses_with_a_warning(warned):
     assert listening(warned)
     [line] = [line for line in warned.text().splitlines() if WARNING in line]
     assert re.search(r"reaches 0\.0\.0\.0 \(HTTP\), 0\.0\.0\.0 \(GRPC\), 0\.0\.0\.0 \(metrics\)", line), line
@@ -96,7 +96,7 @@ def test_without_an_address_others_listen_to_everyone_and_warn(warned):
         assert part in line, line
 
 
-def test_flags_of_tls_without_effect_are_told(warned):
+def test_tls_flags_without_effect_are_warned_about(warned):
     for flag in ("--grpc-server-cert", "--grpc-root-cert"):
         warned.wait_for_line(f"{flag} has no effect without --grpc-use-ssl=true")
     assert clients.client(warned, "grpc").is_server_live()

@@ -49,7 +49,7 @@ def look(hub, check):
     return run
 
 
-def test_every_form_of_an_address(hub, serve, tmp_path):
+def test_every_address_form_is_served(hub, serve, tmp_path):
     """Folders of models, one file in several ways, the folder of one model, a configuration beside a file with another name
     in it, a local folder, and a repository that wants a token."""
     hub.commit("org/models", {"README.md": "x", ".gitattributes": "x", **folder("a"), **folder("b")})
@@ -76,7 +76,7 @@ def test_every_form_of_an_address(hub, serve, tmp_path):
     assert "signed-secret" not in server.text() and "hub-secret" not in server.text()
 
 
-def test_only_what_changed_is_fetched_again(hub, look):
+def test_only_changed_files_are_fetched_again(hub, look):
     hub.commit("org/models", {"README.md": "1", **folder("a"), **folder("b")})
     assert look("hf://org/models").code == 0
     hub.web.asked.clear()
@@ -88,7 +88,7 @@ def test_only_what_changed_is_fetched_again(hub, look):
     assert {path.split("/resolve/")[1].split("/")[1] for path in hub.fetched() if "/resolve/" in path} == {"b"}
 
 
-def test_polling_finds_new_commits_and_a_hub_that_goes_away_leaves_what_is_loaded(hub, serve):
+def test_polling_finds_new_commits_and_survives_an_unreachable_hub(hub, serve):
     hub.commit("org/models", folder("a"))
     with fault_proxy.FaultProxy(hub.web.address) as proxy:
         server = serve("hf://org/models", "--model-control-mode=poll", "--repository-poll-secs=1", endpoint=proxy.url)
@@ -108,7 +108,7 @@ def test_polling_finds_new_commits_and_a_hub_that_goes_away_leaves_what_is_loade
         assert echo(server, "b")
 
 
-def test_explicit_control_fetches_only_what_is_loaded(hub, serve):
+def test_explicit_control_fetches_only_loaded_models(hub, serve):
     hub.commit("org/models", {**folder("a"), **folder("b")})
     server = serve("hf://org/models", "--model-control-mode=explicit")
     assert hub.fetched() == [] and set(index(server)) == {"a", "b"}
@@ -137,7 +137,7 @@ def test_explicit_control_fetches_only_what_is_loaded(hub, serve):
         ({"HF_ENDPOINT": "http://hub.invalid"}, "org/private", "use https://"),
     ],
 )
-def test_what_cannot_be_had_is_told_with_what_to_do(hub, look, variables, path, text):
+def test_unavailable_repositories_are_reported_with_advice(hub, look, variables, path, text):
     hub.commit("org/private", folder("a"), token="right")
     hub.commit("org/gated", folder("a"), gated=True)
     hub.commit("org/weights", {"model.safetensors": "x"})
@@ -150,7 +150,7 @@ def test_what_cannot_be_had_is_told_with_what_to_do(hub, look, variables, path, 
 
 
 @pytest.mark.parametrize("source", ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_HOME", "HOME"])
-def test_tokens(hub, look, tmp_path, source):
+def test_tokens_are_read_from_each_place(hub, look, tmp_path, source):
     hub.commit("org/private", folder("a"), token="hub-secret")
     files = {"HF_TOKEN_PATH": "named", "HF_HOME": "home/token", "HOME": ".cache/huggingface/token"}
     variables = {source: "hub-secret"}
@@ -164,7 +164,7 @@ def test_tokens(hub, look, tmp_path, source):
     assert not any("Authorization" in headers for _, headers in hub.store.asked)
 
 
-def test_a_busy_hub_is_asked_again(hub, look):
+def test_a_busy_hub_is_retried(hub, look):
     hub.commit("org/models", folder("a"))
     with fault_proxy.FaultProxy(hub.web.address) as proxy:
         proxy.faults.append(fault_proxy.answers("/revision/", 429, times=1, Retry_After="1"))
@@ -174,7 +174,7 @@ def test_a_busy_hub_is_asked_again(hub, look):
         assert len([asked for asked in proxy.asked if "/revision/" in asked.path]) >= 2
 
 
-def test_a_broken_download_is_taken_up_again(hub, look):
+def test_an_interrupted_download_is_resumed(hub, look):
     content = PADDING * 100
     hub.commit("org/models", {**folder("a"), "a/1/large": content})
     with fault_proxy.FaultProxy(hub.store.address) as proxy:
@@ -186,7 +186,7 @@ def test_a_broken_download_is_taken_up_again(hub, look):
 
 
 @pytest.mark.parametrize(("path", "text"), [("a/1/weights.bin", "its checksum"), ("a/config.pbtxt", "")])
-def test_what_is_not_what_was_listed_is_not_kept(hub, look, path, text):
+def test_content_that_differs_from_the_listing_is_discarded(hub, look, path, text):
     hub.commit("org/models", folder("a"))
     content = hub.repositories["org/models"]["commits"].popitem()[1]
     hub.commit("org/models", content)
@@ -197,7 +197,7 @@ def test_what_is_not_what_was_listed_is_not_kept(hub, look, path, text):
     assert look("hf://org/models").code == 0, "what was refused is not in the cache"
 
 
-def test_hostile_listings(hub, look):
+def test_hostile_listings_are_refused(hub, look):
     files = folder("a")
     hub.commit("org/models", {**files, "a/../../escape": "x"})
     seen = look("hf://org/models")

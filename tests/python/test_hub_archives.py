@@ -75,7 +75,7 @@ def names(server):
     return sorted(index(server))
 
 
-def test_what_an_archive_may_hold(shelf, start):
+def test_every_archive_layout_is_served(shelf, start):
     """Folders, folders in one, a folder, the model itself, one file, a file in a folder: with a server that polls them."""
     held = {
         "folders": {**model("a"), **model("b")},
@@ -95,7 +95,7 @@ def test_what_an_archive_may_hold(shelf, start):
     assert len(shelf.web.asked) == len(held)
 
 
-def test_explicit_control_and_what_was_fetched_needs_no_requests(shelf, start, check):
+def test_a_cached_archive_needs_no_requests(shelf, start, check):
     address = shelf.add(packed({**model("a"), **model("b")}), query="?signature=archive-secret")
     server = start(address, "--model-control-mode=explicit", "--load-model=a", "--log-verbose=2")
     assert echo(server, "a") and names(server) == ["a", "b"]
@@ -112,7 +112,7 @@ def test_explicit_control_and_what_was_fetched_needs_no_requests(shelf, start, c
     assert check(address).code == 0
 
 
-def test_what_the_address_must_say(shelf, check, tmp_path):
+def test_invalid_archive_addresses_are_refused(shelf, check, tmp_path):
     address = shelf.add(packed(model("a")))
     plain, digest = address.split("#")
     for wrong, text in [
@@ -128,7 +128,7 @@ def test_what_the_address_must_say(shelf, check, tmp_path):
     assert not list(tmp_path.glob("cache/v1/models/*")), "nothing of it is kept"
 
 
-def test_a_broken_download_is_taken_up_again(shelf, check):
+def test_an_interrupted_download_is_resumed(shelf, check):
     # So that it does not become small.
     noise = np.random.default_rng(1).bytes(600_000)
     address_of = packed({**model("a"), "a/1/large": noise})
@@ -143,7 +143,7 @@ def test_a_broken_download_is_taken_up_again(shelf, check):
         assert check(shelf.add(address_of + gzip.compress(b""), name="again.tar.gz", url=proxy.url)).code == 0
 
 
-def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, check):
+def test_an_archive_replaced_during_the_download_is_refused(shelf, check):
     first = packed({**model("a"), "a/1/large": np.random.default_rng(1).bytes(600_000)})
     with fault_proxy.FaultProxy(shelf.web.address) as proxy:
         address = shelf.add(first, url=proxy.url)
@@ -164,20 +164,20 @@ def test_an_archive_that_is_replaced_meanwhile_is_refused(shelf, check):
         ({}, [link("a/device", "", tarfile.CHRTYPE)], "neither a file nor a folder nor a link"),
     ],
 )
-def test_hostile_entries(shelf, check, tmp_path, files, entries, text):
+def test_hostile_entries_are_refused(shelf, check, tmp_path, files, entries, text):
     seen = check(shelf.add(packed({**model("a"), **files}, entries)))
     assert seen.code != 0 and text in seen.text, seen.text
     assert not list(tmp_path.rglob("*escape*"))
 
 
-def test_what_is_no_archive(shelf, check):
+def test_files_that_are_not_archives_are_refused(shelf, check):
     for content, text in [(b"<html>not here</html>", "archive cannot be read"), (gzip.compress(b"x" * 5000), "archive cannot be read")]:
         seen = check(shelf.add(content))
         assert seen.code != 0 and text in seen.text, seen.text
 
 
-def test_a_bomb_ends_before_the_disk_is_full(shelf, check, tmp_path):
-    """What an entry says that it unpacks to counts before a byte of it is written."""
+def test_an_archive_bomb_is_refused_before_it_is_written(shelf, check, tmp_path):
+    """The declared size of an entry counts before a byte of it is written."""
     entry = tarfile.TarInfo("a/1/bomb")
     entry.size = 1 << 41
     seen = check(shelf.add(packed(model("a"), [entry])))

@@ -72,7 +72,7 @@ def write_twice(folder):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("instances", [1, 2])
-def test_many_callers_each_have_their_own_answer(repository, stage, protocol, instances):
+def test_many_callers_get_their_own_outputs(repository, stage, protocol, instances):
     more = f"instance_group {{ count: {instances} kind: KIND_CPU }} dynamic_batching {{ }}"
     repository.add("simple", "add_sub", add_sub_config(more=more))
     server = stage.serves(repository.path)
@@ -88,7 +88,7 @@ def test_many_callers_each_have_their_own_answer(repository, stage, protocol, in
     assert 0 < in_place <= executed
 
 
-def test_an_ensemble_of_short_steps_is_executed_where_it_arrives(repository, stage):
+def test_an_ensemble_of_short_steps_is_executed_in_place(repository, stage):
     repository.add("simple", "add_sub", add_sub_config())
     write_twice(repository.path)
     server = stage.serves(repository.path)
@@ -106,7 +106,7 @@ def test_an_ensemble_of_short_steps_is_executed_where_it_arrives(repository, sta
     waiting.eventually("short steps are done by the connection's thread", asked)
 
 
-def test_clients_that_leave_at_once_leave_nothing_behind(repository, stage):
+def test_disconnecting_clients_leave_no_requests_behind(repository, stage):
     repository.add("simple", "add_sub", add_sub_config())
     server = stage.serves(repository.path)
     until_in_place(server, "http")
@@ -127,7 +127,7 @@ def test_clients_that_leave_at_once_leave_nothing_behind(repository, stage):
     ask(server, "http", range(10))
 
 
-def test_models_that_take_longer_or_wait_for_batches_are_executed_by_their_instances(repository, stage):
+def test_slow_or_batching_models_use_their_instance_threads(repository, stage):
     delay = 'parameters { key: "execute_delay_ms" value { string_value: "1" } }\n'
     repository.add("slow", "identity", identity_config(more=delay))
     repository.add("waiting", "add_sub", add_sub_config(more="dynamic_batching { max_queue_delay_microseconds: 1 }"))

@@ -210,7 +210,7 @@ class Asking:
 
 @BOTH
 @pytest.mark.parametrize("batching", ["", "dynamic_batching { }\n"], ids=["single", "batches"])
-def test_instances_come_and_go_under_traffic(model, batching):
+def test_instances_are_added_and_removed_under_traffic(model, batching):
     model.batching = batching
     model.changes(cpu(3), (3, 0))
     with Asking(model):
@@ -224,7 +224,7 @@ def test_instances_come_and_go_under_traffic(model, batching):
 
 
 @BOTH
-def test_several_at_a_time_and_counts_that_say_nothing(model):
+def test_several_instances_are_added_and_removed_at_once(model):
     model.changes(cpu(6), (6, 0))
     model.changes(cpu(2), (6, 4))
     model.changes(cpu(2), (6, 4))
@@ -237,7 +237,7 @@ def test_several_at_a_time_and_counts_that_say_nothing(model):
 
 
 @BOTH
-def test_names_and_division_into_groups_do_not_matter(model):
+def test_group_names_and_division_do_not_matter(model):
     model.changes(f'{named("old_1", 1)}, {named("old_2", 2)}', (3, 0))
     model.changes(f'{named("new_1", 1)}, {named("new_2", 2)}', (3, 0))
     model.changes(cpu(3), (3, 0))
@@ -249,7 +249,7 @@ def test_names_and_division_into_groups_do_not_matter(model):
 
 
 @BOTH
-def test_instances_of_another_kind_are_made_anew(model):
+def test_instances_of_another_kind_are_recreated(model):
     model.changes(f"{cpu(2)}, {{ kind: KIND_MODEL count: 1 }}", (3, 0))
     model.changes(f"{cpu(1)}, {{ kind: KIND_MODEL count: 3 }}", (5, 1))
     model.changes(f"{{ kind: KIND_MODEL count: 3 }}, {cpu(1)}", (5, 1))
@@ -258,7 +258,7 @@ def test_instances_of_another_kind_are_made_anew(model):
 
 
 @BOTH
-def test_groups_that_cannot_be_leave_the_model_as_it_is(model):
+def test_invalid_groups_change_nothing(model):
     model.changes(cpu(3), (3, 0))
     reason = "Invalid argument: instance group m_0 of model m has kind KIND_GPU but no GPUs are available"
     text = f"load failed for model 'm': version 1 is at READY state: {reason};\n"
@@ -275,7 +275,7 @@ def test_groups_that_cannot_be_leave_the_model_as_it_is(model):
 
 
 @BOTH
-def test_an_instance_that_cannot_be_started_leaves_the_model_as_it_is(model):
+def test_an_instance_that_fails_to_start_changes_nothing(model):
     model.changes(cpu(2), (2, 0))
     (model.folder / "fail").write_text("m_0_3")
     for _ in range(2):
@@ -294,7 +294,7 @@ def test_an_instance_that_cannot_be_started_leaves_the_model_as_it_is(model):
 
 
 @BOTH
-def test_what_else_changes_is_loaded_again(model):
+def test_other_changes_reload_the_model(model):
     model.changes(cpu(4), (4, 0))
     model.batching = "dynamic_batching { }\n"
     model.loads_again(cpu(2), (6, 4))
@@ -306,7 +306,7 @@ def test_what_else_changes_is_loaded_again(model):
 
 
 @BOTH
-def test_the_configuration_of_a_load_request(model):
+def test_the_configuration_of_a_load_request_changes_instances(model):
     model.changes(cpu(1), (1, 0))
     config = model.ask("/v2/models/m/config")
     config["instance_group"][0]["count"] += 1
@@ -317,7 +317,7 @@ def test_the_configuration_of_a_load_request(model):
 
 
 @BOTH
-def test_an_instance_is_added_while_another_executes(model):
+def test_an_instance_is_added_during_an_execution(model):
     model.changes(cpu(1), (1, 0))
     model.hold("execute")
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -345,7 +345,7 @@ def test_requests_are_answered_while_an_instance_is_added(model):
 
 
 @BOTH
-def test_instances_start_at_the_same_time(model):
+def test_instances_start_in_parallel(model):
     model.hold("initialize")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         loaded = pool.submit(model.load, cpu(3))
@@ -361,7 +361,7 @@ def test_instances_start_at_the_same_time(model):
 
 
 @on_both(TRITON_PARALLEL_INSTANCE_LOADING="0")
-def test_instances_start_one_by_one_where_that_is_wanted(model):
+def test_instances_start_one_by_one_if_configured(model):
     model.hold("initialize")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         loaded = pool.submit(model.load, cpu(3))
@@ -374,7 +374,7 @@ def test_instances_start_one_by_one_where_that_is_wanted(model):
 
 
 @BOTH
-def test_what_an_instance_executes_is_answered_before_it_ends(model):
+def test_a_removed_instance_finishes_its_execution(model):
     model.changes(cpu(3), (3, 0))
     model.hold("execute")
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -390,8 +390,8 @@ def test_what_an_instance_executes_is_answered_before_it_ends(model):
 
 
 @pytest.mark.parametrize("model", [("galatea", {})], ids=["galatea"], indirect=True)
-def test_no_two_instances_have_one_name(model):
-    """The real server keeps the last ones, and then makes a second one of the same name."""
+def test_no_two_instances_share_a_name(model):
+    """Triton keeps the last instances and then creates a second one with the same name."""
     model.changes(cpu(3), (3, 0))
     model.changes(cpu(2), (3, 1))
     model.changes(cpu(3), (4, 1))
@@ -399,8 +399,8 @@ def test_no_two_instances_have_one_name(model):
 
 
 @pytest.mark.parametrize("isolation", ["", 'parameters { key: "isolation" value { string_value: "process" } }\n'], ids=["here", "isolated"])
-def test_instances_of_an_onnx_model(tmp_path, isolation, stage):
-    """From one to three and back while it is asked: the threads of the session adapt to the number of instances."""
+def test_instances_of_an_onnx_model_are_added_and_removed(tmp_path, isolation, stage):
+    """Changes from one to three instances and back under load; session threads follow the number."""
     config = repositories.add_sub_config(more=isolation)
     def configure(folder, count):
         text = f'name: "simple"\nbackend: "onnxruntime"\n{config}instance_group [ {cpu(count)} ]\n'

@@ -61,7 +61,7 @@ def asked_for_file(index):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_build_of_an_environment_ends_with_the_first_signal(tmp_path, how):
+def test_an_environment_build_ends_at_the_first_signal(tmp_path, how):
     """pip waits for an index that sends no more: it is killed, and its folder is removed."""
     write_model(tmp_path / "models", "slow", "galatea", "python", identity_config(), {"1/model.py": MODEL, "requirements.txt": "numpy\n"})
     home = tmp_path / "home"
@@ -78,8 +78,8 @@ def test_a_build_of_an_environment_ends_with_the_first_signal(tmp_path, how):
     assert all(path.is_file() for path in kept), kept
 
 
-def test_adding_numpy_ends_with_the_first_signal(tmp_path):
-    """An environment that the server makes by itself, because the interpreter has no numpy."""
+def test_adding_numpy_ends_at_the_first_signal(tmp_path):
+    """The server builds this environment because the interpreter has no numpy."""
     write_model(tmp_path / "models", "slow", "galatea", "python", identity_config(), {"1/model.py": MODEL})
     bare = tmp_path / "bare"
     interpreter = next(path for path in processes.interpreters().values() if "target" not in str(path))
@@ -92,7 +92,7 @@ def test_adding_numpy_ends_with_the_first_signal(tmp_path):
         ended_in_order(server, signal.SIGTERM)
 
 
-def test_a_build_for_a_model_that_a_client_loads_ends_when_the_server_drains(tmp_path):
+def test_an_environment_build_for_a_loading_model_ends_when_draining(tmp_path):
     write_model(tmp_path / "models", "slow", "galatea", "python", identity_config(), {"1/model.py": MODEL, "requirements.txt": "numpy\n"})
     with PackageIndex(processes.WHEELS, numpy="stalled") as index:
         env = {**index.environment(), "GALATEA_HOME": str(tmp_path / "home"), "PIP_NO_CACHE_DIR": "1", "UV_NO_CACHE": "1"}
@@ -104,8 +104,8 @@ def test_a_build_for_a_model_that_a_client_loads_ends_when_the_server_drains(tmp
         load.close()
 
 
-def test_a_download_of_a_library_ends_with_the_first_signal(tmp_path):
-    """ONNX Runtime from an index that takes the question and says nothing."""
+def test_a_library_download_ends_at_the_first_signal(tmp_path):
+    """The index accepts the request for ONNX Runtime and never answers."""
     write_model(tmp_path / "models", "net", "galatea", "onnxruntime", identity_config(), {"1/model.onnx": ""})
     home = tmp_path / "home"
     with SilentIndex() as index:
@@ -131,7 +131,7 @@ class SilentHub(Hub):
         super().stop()
 
 
-def test_a_download_of_a_model_ends_with_the_first_signal(tmp_path):
+def test_a_model_download_ends_at_the_first_signal(tmp_path):
     hub = SilentHub()
     try:
         config = 'backend: "identity"\n' + identity_config()
@@ -159,7 +159,7 @@ def libtorch(tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_compilation_ends_with_the_first_signal(tmp_path, libtorch, how):
+def test_a_compilation_ends_at_the_first_signal(tmp_path, libtorch, how):
     env, child = libtorch
     write_model(tmp_path / "models", "net", "galatea", "pytorch", identity_config(), {"1/model.pt": ""})
     server = servers.galatea(tmp_path / "models", env=env, wait=False)
@@ -170,7 +170,7 @@ def test_a_compilation_ends_with_the_first_signal(tmp_path, libtorch, how):
 
 
 def test_the_second_signal_ends_a_start_at_once(tmp_path):
-    """A model that takes an hour to load. The first signal waits for it, as the log says."""
+    """The model takes an hour to load; the first signal waits for it, as the log says."""
     write_model(tmp_path, "slow", "galatea", "identity", identity_config(more=STUCK_START))
     for how in (signal.SIGINT, signal.SIGTERM):
         server = servers.galatea(tmp_path, "--exit-timeout-secs=3600", wait=False)
@@ -182,7 +182,7 @@ def test_the_second_signal_ends_a_start_at_once(tmp_path):
         assert "Ending at once, because a further signal came" in server.text()
 
 
-def test_the_second_signal_ends_a_model_whose_process_does_not_start(tmp_path):
+def test_the_second_signal_ends_a_model_process_that_does_not_start(tmp_path):
     write_model(tmp_path, "slow", "galatea", "python", identity_config(), {"1/model.py": SLOW_MODEL})
     server = servers.galatea(tmp_path, "--exit-timeout-secs=3600", wait=False)
     # The first child only tells its version, and a signal ends it in order.
@@ -220,7 +220,7 @@ def test_the_second_signal_ends_draining_at_once(tmp_path):
         ("", {}, "unable to find"),
     ],
 )
-def test_a_model_for_pytorch_is_checked_before_the_shim_is_compiled(tmp_path, libtorch, config, files, reason):
+def test_a_pytorch_model_is_checked_before_the_shim_is_compiled(tmp_path, libtorch, config, files, reason):
     env, child = libtorch
     write_model(tmp_path / "models", "net", "galatea", "pytorch", identity_config(more=config), files)
     with servers.galatea(tmp_path / "models", env=env, wait=False) as server:

@@ -70,7 +70,7 @@ def wait_for_another(server, model, ended):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_isolated_models_answer_as_others_do(pair_of_models, pair, protocol):
+def test_isolated_models_answer_like_others(pair_of_models, pair, protocol):
     server, (a, b) = pair_of_models, pair
     with clients.client(server, protocol) as stock:
         for model in ("isolated", "simple"):
@@ -94,7 +94,7 @@ def test_isolated_models_answer_as_others_do(pair_of_models, pair, protocol):
     assert pid_of(server, "isolated") and pid_of(server, "simple") and not pid_of(server, "steady")
 
 
-def test_refusals_read_the_same(pair_of_models):
+def test_errors_are_the_same_with_and_without_isolation(pair_of_models):
     wrong = clients.pair_json(width=3)
     answers = [clients.ask(pair_of_models.http, "POST", f"/v2/models/{m}/infer", wrong) for m in ("isolated", "steady")]
     assert answers[0][0] == answers[1][0] == 400
@@ -102,7 +102,7 @@ def test_refusals_read_the_same(pair_of_models):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGFPE, signal.SIGABRT])
-def test_a_crash_under_load_costs_one_request(pair_of_models, how):
+def test_a_crash_under_load_fails_one_request(pair_of_models, how):
     server, stop, answers, others = pair_of_models, [], [], []
     first = pid_of(server, "isolated")
 
@@ -128,7 +128,7 @@ def test_a_crash_under_load_costs_one_request(pair_of_models, how):
 
 
 @tiers.measure
-def test_a_process_that_crashed_is_there_again_soon(pair_of_models):
+def test_a_crashed_process_is_restarted_quickly(pair_of_models):
     first, begin = pid_of(pair_of_models, "isolated"), time.monotonic()
     os.kill(first, signal.SIGKILL)
     wait_for_another(pair_of_models, "isolated", first)
@@ -137,7 +137,7 @@ def test_a_process_that_crashed_is_there_again_soon(pair_of_models):
     assert took < 2, took
 
 
-def test_crashes_leave_nothing_behind(pair_of_models):
+def test_crashes_leave_no_processes_or_memory(pair_of_models):
     server, files = pair_of_models, None
     for _ in range(5):
         ended = pid_of(server, "simple")
@@ -150,7 +150,7 @@ def test_crashes_leave_nothing_behind(pair_of_models):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "in order"])
-def test_a_server_that_ends_leaves_no_process(repository, serve, how):
+def test_a_stopped_server_leaves_no_process(repository, serve, how):
     repository.add("isolated", "add_sub", add_sub_config(more=isolation()))
     server, before = serve(repository.path), processes.shared_memory()
     running = processes.descendants(server.pid)
@@ -162,7 +162,7 @@ def test_a_server_that_ends_leaves_no_process(repository, serve, how):
 
 
 def test_a_model_that_keeps_crashing_is_not_ready(pair_of_models, tmp_path):
-    """Its process cannot be started again: the file is gone. Readiness tells, and all else goes on."""
+    """The model file is deleted, so its process cannot restart. Readiness reports it; other models continue."""
     server = pair_of_models
     file = server.repository / "simple/1/model.onnx"
     file.rename(tmp_path / "away")
@@ -193,8 +193,8 @@ def test_an_unknown_isolation_is_refused_by_name(shared):
     assert ask(server, "steady")[0] == 200
 
 
-def test_a_process_that_hangs_is_replaced(shared):
-    """Stopped in the middle: its request fails when the limit has passed, the others are answered by its successor."""
+def test_a_hanging_process_is_replaced(shared):
+    """The process is stopped: its request fails at the limit, and its successor answers the others."""
     server = shared()
     server.place("isolated", "add_sub", add_sub_config(more=isolation(isolation_execution_timeout_seconds=2)))
     server.place("steady", "add_sub", add_sub_config(more=""))
@@ -211,8 +211,8 @@ def test_a_process_that_hangs_is_replaced(shared):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
-def test_an_isolated_torchscript_model(tmp_path, serve):
-    """It answers, dies and answers again; its server never opens libtorch for a model."""
+def test_an_isolated_torchscript_model_survives_a_crash(tmp_path, serve):
+    """The model answers, crashes and answers again; the server itself never opens libtorch for a model."""
     tensors = tensor("input", "x", "TYPE_FP32", "2") + tensor("output", "y", "TYPE_FP32", "2")
     folder = write_model(tmp_path, "torch", "galatea", "pytorch", tensors + ONE_INSTANCE)
     torchscript.write_script(folder / "1/model.pt", "x: Tensor) -> Tensor:\n    return torch.add(x, x)")

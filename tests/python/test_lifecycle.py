@@ -34,8 +34,8 @@ def index(server, model):
     return [{k: v for k, v in row.items() if k != "name"} for row in json.loads(body) if row["name"] == model]
 
 
-def test_explicit_mode(repository, serve):
-    """One model at the start; the other on request. That `*` stands for all is in the scenarios of access."""
+def test_explicit_mode_loads_models_on_request(repository, serve):
+    """One model loads at the start, the other on request. The scenarios of access test `*`."""
     repository.add("one", "identity", identity_config())
     repository.add("two", "identity", identity_config())
     server = serve(repository.path, "--model-control-mode=explicit", "--load-model=one")
@@ -51,7 +51,7 @@ def test_explicit_mode(repository, serve):
     server.wait_for_line("successfully unloaded 'one' version 1")
 
 
-def test_reload_under_traffic(shared):
+def test_a_reload_under_traffic_fails_no_request(shared):
     """Thirty reloads with changing configurations while both protocols ask without pause."""
     configs = [
         add_sub_config(max_batch_size=8),
@@ -101,8 +101,8 @@ class TritonPythonModel:
 """
 
 
-def test_unload_lets_requests_finish(shared, tmp_path):
-    """Six requests on one instance that is at work until it may go on; all are answered after the unload."""
+def test_an_unload_lets_requests_finish(shared, tmp_path):
+    """Six requests wait for one held instance; all are answered after the unload."""
     gate, server = tmp_path / "gate", shared()
     name = server.add("waits", "python", identity_config(), files={"1/model.py": WAITS.format(gate=str(gate))})
     waits = ("nv_inference_pending_request_count", f'model="{name}",version="1"')
@@ -119,7 +119,7 @@ def test_unload_lets_requests_finish(shared, tmp_path):
     waiting.eventually("the model is unloaded", lambda: index(server, name)[0]["state"] == "UNAVAILABLE")
 
 
-def test_failed_reload_keeps_the_old(shared):
+def test_a_failed_reload_keeps_the_old_version(shared):
     server = shared()
     name = server.add("simple", "identity", identity_config())
     (server.repository / name / "config.pbtxt").write_text("max_batch_size: many")
@@ -129,7 +129,7 @@ def test_failed_reload_keeps_the_old(shared):
 
 
 @pytest.mark.parametrize("fail", ["load", "creation"])
-def test_load_failure_text(shared, fail):
+def test_a_failed_load_reports_the_reason(shared, fail):
     """The reason a backend gives reaches the caller and the index."""
     parameter = f'parameters {{ key: "fail" value {{ string_value: "{fail}" }} }}\n'
     server = shared()
@@ -144,7 +144,7 @@ def test_load_failure_text(shared, fail):
     server.wait_for_line(f"failed to load '{name}' version 1: Internal: ")
 
 
-def test_config_override(shared):
+def test_a_load_request_may_override_the_configuration(shared):
     """A configuration sent along with the load replaces the file's."""
     server = shared()
     name = server.add("simple", "add_sub", add_sub_config(max_batch_size=8))
@@ -161,7 +161,7 @@ def test_config_override(shared):
         assert json.loads(body)["max_batch_size"] == size, "the configuration stays until a file changes"
 
 
-def test_versions(repository, stage):
+def test_versions_follow_the_policy_and_the_highest_is_the_default(repository, stage):
     """Latest version by default, all by policy; a request without a version goes to the highest."""
     repository.add("latest", "identity", identity_config(), versions=(1, 2, 10))
     repository.add("some", "identity", identity_config() + "version_policy { specific { versions: [ 1, 2 ] } }\n", versions=(1, 2, 3))
@@ -179,7 +179,7 @@ BROKEN = "class TritonPythonModel:\n    def initialize(self, args):\n        rai
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=tiers.measure)])
-def test_failed_loads_leave_nothing_behind(shared, count):
+def test_failed_loads_leave_no_files_processes_or_memory(shared, count):
     """Loads of a Python model that fails, plain and with files in the request: memory, open files, threads, processes
     and temporary files are what they were."""
     server = shared()
@@ -229,8 +229,8 @@ class TritonPythonModel:
 
 
 @tiers.both
-def test_related_operations_at_the_same_time_wait_for_each_other(target, stage):
-    """Upstream has an error for what is related to a load under way, which no client sees."""
+def test_related_operations_wait_for_each_other(target, stage):
+    """Triton has an error for operations related to a running load; here they wait."""
     chain = (
         'input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ] output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]'
         'ensemble_scheduling { step [ { model_name: "slow" model_version: -1 input_map { key: "INPUT0" value: "INPUT0" }'

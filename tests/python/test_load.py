@@ -89,7 +89,7 @@ def mean(server, model, seconds):
     return sum(seen) / len(seen)
 
 
-def test_a_saturated_instance_is_one_and_its_queue_comes_on_top(repository, serve):
+def test_a_saturated_instance_has_load_one_plus_its_queue(repository, serve):
     repository.add("slow", "identity", delayed(EXECUTION))
     repository.add("other", "identity", delayed(EXECUTION))
     server = serve(repository.path)
@@ -106,8 +106,8 @@ def test_a_saturated_instance_is_one_and_its_queue_comes_on_top(repository, serv
     assert clients.metrics(server)["galatea_load", ""] == 0
 
 
-def test_half_of_the_time_is_a_half_whoever_reads_beside(repository, serve):
-    """A request of 100 ms every 200; one reads as often as it can."""
+def test_half_of_the_time_is_a_load_of_one_half_for_any_reader(repository, serve):
+    """Sends a request of 100 ms every 200 ms while a reader polls without pause."""
     repository.add("half", "identity", delayed(100))
     server = serve(repository.path)
     ended = threading.Event()
@@ -134,7 +134,7 @@ def test_half_of_the_time_is_a_half_whoever_reads_beside(repository, serve):
             thread.join()
 
 
-def test_an_execution_counts_before_it_has_ended(repository, serve):
+def test_a_running_execution_counts(repository, serve):
     repository.add("long", "identity", delayed(3500, "instance_group { count: 2 kind: KIND_CPU }\n"))
     server = serve(repository.path)
     with Clients(server, "long", 1) as client:
@@ -143,7 +143,7 @@ def test_an_execution_counts_before_it_has_ended(repository, serve):
         client.ended.set()
 
 
-def test_the_queue_is_measured_by_what_an_execution_takes(repository, serve):
+def test_queued_requests_count_by_the_executions_they_need(repository, serve):
     config = delayed(EXECUTION, "dynamic_batching { }\n").replace("max_batch_size: 0", "max_batch_size: 8")
     repository.add("batching", "identity", config)
     server = serve(repository.path)
@@ -153,7 +153,7 @@ def test_the_queue_is_measured_by_what_an_execution_takes(repository, serve):
         assert 2.3 < mean(server, "batching", 2) < 3.4
 
 
-def test_a_decoupled_model_is_at_work_while_a_stream_is_open(repository, serve):
+def test_an_open_stream_keeps_a_decoupled_model_busy(repository, serve):
     repository.add("repeat", "repeat", REPEAT_CONFIG)
     server = serve(repository.path)
     body = {"inputs": [
@@ -167,7 +167,7 @@ def test_a_decoupled_model_is_at_work_while_a_stream_is_open(repository, serve):
     until(server, "repeat", lambda seen: seen == 0, FORGOTTEN)
 
 
-def test_a_python_model_that_is_handed_requests_ahead(repository, serve):
+def test_a_python_model_with_prefetched_requests_has_the_right_load(repository, serve):
     repository.add("python", "python", identity_config(), files={"1/model.py": SLEEPS.format(seconds=EXECUTION / 1000)})
     server = serve(repository.path)
     with Clients(server, "python", 3):
@@ -191,8 +191,8 @@ class TritonPythonModel:
 """
 
 
-def test_what_a_process_was_at_when_it_ended_does_not_count_on(repository, serve):
-    """An execution, and a stream."""
+def test_unfinished_work_of_an_ended_process_no_longer_counts(repository, serve):
+    """Tests an execution and a stream."""
     repository.add("executes", "python", identity_config(), files={"1/model.py": ENDS.format(senders="")})
     stream = identity_config(more="model_transaction_policy { decoupled: true }\n")
     senders = "self.kept = [request.get_response_sender() for request in requests]"
@@ -215,7 +215,7 @@ def test_the_load_of_an_ensemble_is_that_of_its_steps(repository, serve):
         assert ("galatea_model_load", 'model="whole",version="1"') not in clients.metrics(server)
 
 
-def test_the_server_has_a_load_without_models(repository, serve):
+def test_a_server_without_models_has_load_zero(repository, serve):
     server = serve(repository.path)
     page = clients.metrics(server)
     assert page["galatea_load", ""] == 0 and not [name for name, _ in page if name == "galatea_model_load"]

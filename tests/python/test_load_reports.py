@@ -50,7 +50,7 @@ def llm(stage):
     return lambda name: stage.get("galatea", lambda folder, target: write_model(folder, name, target, "python", CONFIG, {"1/model.py": MODEL}))
 
 
-def test_a_request_gets_the_report_it_asks_for(llm):
+def test_a_request_gets_the_load_report_in_the_requested_form(llm):
     server = llm("llm")
     assert generate(server, "llm") is None
     # A metric counts before the response that comes after it.
@@ -63,5 +63,5 @@ def test_a_request_gets_the_report_it_asks_for(llm):
         assert generate(server, "llm", other) is None
 
 
-def test_a_model_without_all_figures_has_no_report(llm):
+def test_a_model_without_all_metrics_has_no_load_report(llm):
     assert generate(llm("part"), "part", "text") is None

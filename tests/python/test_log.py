@@ -55,7 +55,7 @@ EVENTS = {
 
 
 @tiers.both
-def test_each_verbose_level_tells_the_same_kinds_of_events_as_the_real_servers(stage, target):
+def test_each_verbose_level_logs_the_same_kinds_of_events_as_triton(stage, target):
     server = stage.get(target, lambda folder, _: write_model(folder, "simple", target, "add_sub", add_sub_config()))
     try:
         for level in (0, 1, 2, 3):
@@ -96,8 +96,8 @@ def pattern(told, protocol):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_libtorch(), reason="no libtorch here: apt-get install libtorch-dev g++")
-def test_models_in_processes_of_their_own_log_at_the_levels_of_the_server(tmp_path, serve):
-    """Also those that were changed after they were started: what libtorch says of an error is told at level 1."""
+def test_isolated_models_log_at_the_servers_levels(tmp_path, serve):
+    """Levels changed after the start apply too: details of libtorch's errors appear at level 1."""
     tensors = tensor("input", "x", "TYPE_FP32", "2") + tensor("output", "y", "TYPE_FP32", "2")
     folder = write_model(tmp_path, "torch", "galatea", "pytorch", tensors)
     torchscript.write_script(folder / "1/model.pt", "x: Tensor) -> Tensor:\n    return torch.mm(x, x)")
@@ -147,7 +147,7 @@ class TritonPythonModel:
 '''
 
 
-def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, serve):
+def test_every_line_is_json_for_any_model_output(repository, serve):
     repository.add("prints", "python", identity_config(), files={"1/model.py": PRINTS})
     server = serve(repository.path, "--log-format=json", "--log-verbose=3")
     ask = {"id": "h-1", "inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
@@ -169,8 +169,8 @@ def test_every_line_is_json_whatever_a_model_prints_logs_and_raises(repository, 
     assert any(line["text"].startswith("+--") and "| prints" in line["text"] for line in lines), "tables are lines too"
 
 
-def test_a_log_file_that_was_moved_is_opened_again_at_sighup(repository, serve, tmp_path_factory):
-    """And the access log with it."""
+def test_a_moved_log_file_is_reopened_at_sighup(repository, serve, tmp_path_factory):
+    """The access log is reopened too."""
     repository.add("simple", "add_sub", add_sub_config())
     folder = tmp_path_factory.mktemp("rotated")
     logs, old = folder / "logs", folder / "old"
@@ -244,7 +244,7 @@ def failing_start(folder):
             f"--backend-config=python,python-interpreter={sys.executable}"]
 
 
-def test_a_start_that_fails_is_told_in_json_to_the_last_line(tmp_path):
+def test_a_failed_start_is_logged_in_json_to_the_last_line(tmp_path):
     write_broken(tmp_path)
     command = [*failing_start(tmp_path), "--log-format=json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, env={**os.environ, **servers.onnx_runtime()})
@@ -257,7 +257,7 @@ def test_a_start_that_fails_is_told_in_json_to_the_last_line(tmp_path):
     assert lines[-1]["level"] == "error" and lines[-1]["text"].startswith("error: creating server: ") and not any("\x1b[1" in t for t in errors.values())
 
 
-def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
+def test_a_narrow_terminal_shows_each_error_once_and_completely(tmp_path):
     write_broken(tmp_path)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -283,8 +283,8 @@ def test_a_terminal_of_80_columns_shows_what_is_wrong_once_and_whole(tmp_path):
     assert lines[-1].startswith("error: creating server: Internal - failed to load all models") and lines[-1].endswith("see the log above")
 
 
-def test_what_a_model_logs_cannot_pass_for_a_line_of_the_log(repository, stage):
-    """Nor for a table, which begins with a line break."""
+def test_messages_of_a_model_cannot_forge_log_lines(repository, stage):
+    """Messages cannot forge a table either, which begins with a line break."""
     code = """\
 import triton_python_backend_utils as pb
 

@@ -86,7 +86,7 @@ def reference():
     return found
 
 
-def test_the_reference_and_the_page_name_the_same_families(observed):
+def test_the_reference_and_the_page_have_the_same_families(observed):
     """With all there is switched on, but for GPUs; types and labels too. The first test that has an environment built there."""
     server = observed
     server.place("simple", "add_sub", add_sub_config())
@@ -148,8 +148,8 @@ def after(tmp_path_factory):
         yield server
 
 
-def test_environments_of_python_models_are_counted(observed, tmp_path, request):
-    """One that is unpacked."""
+def test_python_environments_are_counted(observed, tmp_path, request):
+    """The environment is unpacked from an archive."""
     builds = lambda: clients.metrics(observed).get(("galatea_python_environment_builds_total", 'outcome="success"'), 0)  # noqa: E731
     before = builds()
     packed = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{packed_environment(tmp_path)}" }} }}\n'
@@ -165,8 +165,8 @@ def test_environments_of_python_models_are_counted(observed, tmp_path, request):
     assert value(after, "galatea_python_environment_builds_total", 'outcome="success"') == 0
 
 
-def test_what_clients_send_makes_no_series(observed):
-    """Names, versions, paths, methods, ids, headers and messages that nobody has seen: the page has the lines it had."""
+def test_client_data_creates_no_series(observed):
+    """Sends unknown names, versions, paths, methods, ids, headers and messages; the page gets no new lines."""
     server = observed
     server.place("simple", "add_sub", add_sub_config())
     assert post(server, "simple", clients.pair_json()) == 200
@@ -201,7 +201,7 @@ def gates_of(server, folder, config=GATE_CONFIG, code=GATE):
     return Gates(server, folder, model)
 
 
-def test_bytes_in_hand_are_told_beside_the_budget(shared, tmp_path):
+def test_bytes_in_progress_are_reported_with_the_budget(shared, tmp_path):
     server, size = shared(*shared_flags.narrow()), 4 << 20
     gates = gates_of(server, tmp_path, GATE_CONFIG + tensor("input", "BIG", "TYPE_UINT8", "-1"))
     server.place("identity", "identity", identity_config())
@@ -220,7 +220,7 @@ def test_bytes_in_hand_are_told_beside_the_budget(shared, tmp_path):
     assert value(server, "galatea_memory_budget_refused_total") > refused
 
 
-def test_every_line_can_be_parsed_and_values_of_labels_are_escaped(observed):
+def test_every_line_is_parsable_with_escaped_label_values(observed):
     tags = r'metric_tags { key: "team" value: "a \"b\" \\ \n c" }'
     server = observed
     server.place("simple", "add_sub", add_sub_config(more=tags))
@@ -238,7 +238,7 @@ def test_every_line_can_be_parsed_and_values_of_labels_are_escaped(observed):
 BATCHED_GATE = GATE.replace("[0].decode()", "[0][0].decode()").replace("np.zeros(1", "np.zeros((1, 1)")
 
 
-def test_requests_that_are_not_executed_are_told_by_reason(shared, tmp_path):
+def test_refused_requests_are_counted_by_reason(shared, tmp_path):
     policies = "default_queue_policy { max_queue_size: 1 } priority_queue_policy { key: 2 value { timeout_action: REJECT default_timeout_microseconds: 1 } }"
     batching = f"dynamic_batching {{ priority_levels: 2 default_priority_level: 1 {policies} }}\n"
     gates = gates_of(shared(), tmp_path, "max_batch_size: 1\n" + GATE_CONFIG + batching, BATCHED_GATE)
@@ -303,7 +303,7 @@ def test_connections_and_restarts_are_counted(after):
     assert found["galatea_control_operations_running", 'operation="load"'] == 0
 
 
-def test_requests_that_come_before_or_after_the_server_serves_are_told(after, tmp_path):
+def test_requests_refused_at_start_and_exit_are_counted(after, tmp_path):
     server, exiting = after, 'reason="exiting"'
     write_model(server.repository, "gate", "galatea", "python", GATE_CONFIG, {"1/model.py": GATE})
     write_model(server.repository, "identity", "galatea", "identity", identity_config())
@@ -326,7 +326,7 @@ def test_requests_that_come_before_or_after_the_server_serves_are_told(after, tm
         assert held[0].result() == 200
 
 
-def test_a_configuration_gives_the_buckets(observed):
+def test_a_configuration_sets_the_buckets(observed):
     def control(family, buckets):
         return f'model_metrics {{ metric_control [ {{ metric_identifier {{ family: "{family}" }} histogram_options {{ buckets: [ {buckets} ] }} }} ] }}\n'
 
@@ -342,7 +342,7 @@ def test_a_configuration_gives_the_buckets(observed):
     assert "the buckets of 'galatea_inference_batch_size' cannot be those of a histogram" in reason.decode()
 
 
-def test_figures_fit_each_other_in_every_answer_under_load(observed):
+def test_metrics_are_consistent_under_load(observed):
     server = observed
     name = server.add("simple", "add_sub", add_sub_config())
     series = f'model="{name}",version="1"'
@@ -386,7 +386,7 @@ def test_figures_fit_each_other_in_every_answer_under_load(observed):
 @tiers.measure
 @pytest.mark.parametrize("flags", [(), ALL_ON], ids=["off", "on"])
 def test_a_page_of_many_models_is_made_quickly(repository, serve, flags):
-    """A bound that a busy machine keeps too; it prints what it took."""
+    """The limit suits a busy machine; the test prints the time."""
     for number in range(200):
         repository.add(f"model_{number}", "identity", identity_config())
     server = serve(repository.path, *flags)
@@ -398,7 +398,7 @@ def test_a_page_of_many_models_is_made_quickly(repository, serve, flags):
     assert seconds < 3
 
 
-def test_a_model_that_could_not_be_loaded_is_seen(shared):
+def test_failed_models_have_a_ready_metric_of_zero(shared):
     server = shared()
     name = server.add("there", "identity", identity_config())
     broken = server.write("broken", "no_such_backend", identity_config())
@@ -413,8 +413,8 @@ def test_a_model_that_could_not_be_loaded_is_seen(shared):
     eventually("an unloaded model is not shown", lambda: ready() == [None, 0])
 
 
-def test_scrapers_that_ask_for_it_get_open_metrics(observed):
-    """As Prometheus asks: names and values are those of the text format."""
+def test_open_metrics_are_sent_on_request(observed):
+    """Requests like Prometheus; names and values equal those of the text format."""
     observed.add("asked", "identity", identity_config())
     asked = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
     status, headers, body = clients.ask(observed.metrics, "GET", "/metrics", headers=asked)

@@ -37,17 +37,17 @@ def keeps_folders_to_itself(text):
     return not HOST_FOLDER.search(text) and SECRET not in text
 
 
-def test_there_are_at_least_120_of_them():
+def test_the_tables_hold_at_least_120_mistakes():
     assert len(MODELS) + len(CODES) + len(REQUESTS) + len(COMMANDS) >= 120
 
 
-def test_the_page_of_troubles_quotes_what_the_tables_have():
+def test_the_troubleshooting_page_quotes_the_tables():
     quoted, told = mistakes.quoted_on_the_page(), mistakes.told_in_the_tables()
     assert len(quoted) >= 60
     assert not [part for part in quoted if part.strip() not in told]
 
 
-def test_what_is_said_while_it_runs_stands_in_the_sources():
+def test_runtime_messages_in_the_table_exist_in_the_sources():
     sources = mistakes.strings_of_the_sources()
     for name, mistake in mistakes.table("running").items():
         missing = [part for part in mistake["told"].split("...") if part.strip() and part not in sources]
@@ -55,7 +55,7 @@ def test_what_is_said_while_it_runs_stands_in_the_sources():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_wrong_model(repository, name):
+def test_a_wrong_model_is_reported_by_the_server(repository, name):
     mistake = MODELS[name]
     reason, logged = repository.reasons.get(name, ""), repository.logged(name)
     if "warned" in mistake:
@@ -81,7 +81,7 @@ def checked(repository):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_wrong_model_is_found_without_a_server(checked, name):
+def test_a_wrong_model_is_reported_by_check(checked, name):
     mistake, found = MODELS[name], checked.get(name, [])
     if warned := mistake.get("warned"):
         assert any(warned in text and mistake.get("advised", "") in text for text in found), found
@@ -93,16 +93,16 @@ def test_a_wrong_model_is_found_without_a_server(checked, name):
 
 
 @pytest.mark.parametrize("name", [name for name, mistake in CODES.items() if "check" in mistake])
-def test_a_wrong_model_py_is_found_without_running_it(checked, name):
+def test_a_wrong_model_py_is_reported_by_check(checked, name):
     assert any(CODES[name]["check"] in text for text in checked.get(name, [])), checked.get(name)
 
 
-def test_what_works_is_no_mistake(checked):
+def test_working_models_are_no_mistakes(checked):
     assert not set(mistakes.SERVED) & set(checked)
 
 
 @pytest.mark.parametrize("name", CODES)
-def test_a_wrong_model_py(repository, name):
+def test_a_wrong_model_py_is_reported_by_the_server(repository, name):
     mistake = CODES[name]
     if "status" not in mistake:
         text = repository.reasons[name]
@@ -123,7 +123,7 @@ def test_a_wrong_model_py(repository, name):
     assert keeps_folders_to_itself(text)
 
 
-def test_what_all_workers_of_a_model_do_wrong_is_told_once(repository):
+def test_a_mistake_of_all_workers_is_logged_once(repository):
     name = "three_workers_output_mistyped"
     wanted = {"path": f"/v2/models/{name}/infer", "json": {**mistakes.ASK, "id": "meet"}}
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -137,7 +137,7 @@ def test_what_all_workers_of_a_model_do_wrong_is_told_once(repository):
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_wrong_request(repository, name):
+def test_a_wrong_http_request_is_refused_with_advice(repository, name):
     mistake = REQUESTS[name]
     status, text = repository.request(mistake)
     assert status == mistake["status"]
@@ -147,7 +147,7 @@ def test_a_wrong_request(repository, name):
 
 
 @pytest.mark.parametrize("name", [name for name, mistake in REQUESTS.items() if "grpc" in mistake])
-def test_a_wrong_request_over_grpc(repository, name):
+def test_a_wrong_grpc_request_is_refused_with_advice(repository, name):
     mistake = REQUESTS[name]
     expected = mistake["grpc"]
     code, text = repository.request_over_grpc(mistake)
@@ -157,7 +157,7 @@ def test_a_wrong_request_over_grpc(repository, name):
     assert keeps_folders_to_itself(text)
 
 
-def test_what_a_request_holds_is_not_logged(repository):
+def test_the_content_of_a_request_is_not_logged(repository):
     repository.request(REQUESTS["secret_body"])
     assert SECRET not in repository.server.text()
 
@@ -186,7 +186,7 @@ class TritonPythonModel:
 """
 
 
-def test_no_answer_tells_what_is_in_a_tensor_or_in_the_environment(tmp_path_factory, serve):
+def test_errors_do_not_reveal_tensors_or_the_environment(tmp_path_factory, serve):
     folder = tmp_path_factory.mktemp("secrets")
     strings = mistakes.SERVED["strings"]
     for name, code in FAILS_WITH_A_TENSOR.items():
@@ -222,7 +222,7 @@ def test_no_answer_tells_what_is_in_a_tensor_or_in_the_environment(tmp_path_fact
 
 
 @pytest.mark.parametrize("mistake", COMMANDS, ids=lambda mistake: " ".join(mistake["words"]))
-def test_a_wrong_command_line(folder, mistake):
+def test_a_wrong_command_line_is_refused_with_advice(folder, mistake):
     status, text = mistakes.command_line(mistake["words"], folder)
     text = " ".join(line for line in text.splitlines() if line.strip()).replace(str(folder), "{folder}")
     assert status == mistake["status"]

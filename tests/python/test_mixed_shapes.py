@@ -108,7 +108,7 @@ def ragged_requests():
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_ragged_input(server, protocol):
+def test_ragged_requests_are_batched(server, protocol):
     answers = ask_all(server, "counts", protocol, ragged_requests())
     counts = answers[0]["BATCH_AND_SIZE_OUTPUT"][0]
     assert sorted(counts) == sorted(SIZES), "of one batch, in the order in which the requests came"
@@ -124,7 +124,7 @@ def test_ragged_input(server, protocol):
         assert answer["BATCH_OUTPUT"].shape == (1, max(SIZES))
 
 
-def test_shapes_of_items(server):
+def test_batch_inputs_hold_the_shapes_of_items(server):
     shapes = [(1, 4, 1), (1, 1, 2), (1, 1, 2), (1, 2, 2)]
     answers = ask_all(server, "shapes", "http", [{"RAGGED_INPUT": np.zeros(shape, np.float32)} for shape in shapes])
     told = answers[0]["BATCH_OUTPUT"].reshape(4, 2)
@@ -132,7 +132,7 @@ def test_shapes_of_items(server):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_output_by_the_shape_of_the_input(server, protocol):
+def test_outputs_are_split_by_the_shapes_of_an_input(server, protocol):
     before = executions(server, "ragged_io")
     requests = [{"INPUT0": np.full((1, size), size, np.float32)} for size in SIZES]
     for request, answer in zip(requests, ask_all(server, "ragged_io", protocol, requests)):
@@ -167,21 +167,21 @@ def check_together(server, direct, model, lengths, runs, without=()):
     assert (after[0] - before[0], after[1] - before[1]) == (runs, len(lengths))
 
 
-def test_padded_together_and_answered_as_alone(server, direct):
+def test_padded_batches_equal_single_requests(server, direct):
     check_together(server, direct, "minilm", LENGTHS, 1)
 
 
 @pytest.mark.parametrize("model", ["masked", "isolated"])
-def test_the_server_makes_the_mask(server, direct, model):
+def test_the_server_generates_the_mask(server, direct, model):
     check_together(server, direct, model, LENGTHS, 1, without=("attention_mask",))
 
 
-def test_requests_that_fit_are_found_among_others(server, direct):
+def test_fitting_requests_are_found_among_others(server, direct):
     """Sentences of ten and of thirty words, mixed: each kind is one batch."""
     check_together(server, direct, "minilm", [10, 30, 11, 29, 12, 31, 10, 28], 2)
 
 
-def test_buckets(server, direct):
+def test_buckets_pad_to_their_sizes(server, direct):
     check_together(server, direct, "bucketed", [3, 16, 7, 12, 17, 32, 20, 25], 2, without=("attention_mask",))
 
 
@@ -200,7 +200,7 @@ class TritonPythonModel:
 
 
 @tiers.both
-def test_python_models_get_ragged_requests_together_and_each_by_itself(target, stage):
+def test_python_models_receive_ragged_requests_separately(target, stage):
     tensors = 'output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 2 ] } ]\ninput [ { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] '
     made = 'batch_input [ { kind: BATCH_ELEMENT_COUNT target_name: "SIZE" data_type: TYPE_INT32 source_input: "IN" } ]\n'
 
@@ -238,8 +238,8 @@ def write_documented(root, _):
     save(root, "documented_ragged", documented("batch_input"), [node], given, [("OUTPUT", TensorProto.FLOAT, [None, 1])], [("second", np.array([1]))])
 
 
-def test_the_page_says_what_works(documented_server, direct):
-    """Each may run alone: what is proved is that the configurations of the page load and answer."""
+def test_the_configurations_of_the_page_work(documented_server, direct):
+    """Checks only that each configuration of the page loads and answers."""
     one = sentence(9, 1)
     wanted = direct.run(["last_hidden_state"], one)[0]
     unmasked = {name: array for name, array in one.items() if name != "attention_mask"}
@@ -250,7 +250,7 @@ def test_the_page_says_what_works(documented_server, direct):
     assert answer["OUTPUT"].tolist() == [[3.0]]
 
 
-def test_a_mistake_says_what_to_write(shared):
+def test_a_mistake_is_reported_with_the_right_spelling(shared):
     running = shared()
     running.owns("mistaken")
     repositories.copy_example(running.repository, "minilm_int8", minilm({"pad_batches.bucket": "16"}, name="mistaken"), "mistaken")

@@ -51,7 +51,7 @@ def same_bits(got, wanted):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("model", MODELS)
-def test_alone(examples_server, model, protocol):
+def test_single_requests_equal_onnx_runtime(examples_server, model, protocol):
     direct = session(model)
     with clients.client(examples_server, protocol) as stock:
         for n in range(5):
@@ -60,7 +60,7 @@ def test_alone(examples_server, model, protocol):
 
 
 @pytest.mark.parametrize("model", ["simple", "magika", "minilm_int8"])
-def test_a_batch_of_its_own(examples_server, model):
+def test_a_client_batch_equals_onnx_runtime(examples_server, model):
     """A client's batch of 8 rows is one run of the library over the same 8 rows."""
     arrays = stacked([sample(model, n) for n in range(8)])
     with clients.client(examples_server, "grpc") as stock:
@@ -72,7 +72,7 @@ def stacked(rows):
 
 
 @pytest.mark.parametrize("model", ["simple", "magika", "minilm_int8"])
-def test_joined_by_the_server(stage, tmp_path, model):
+def test_requests_batched_by_the_server_equal_onnx_runtime(stage, tmp_path, model):
     """Eight requests joined into one execution: each row is what the library computes for it in a batch of 8.
 
     The order of rows in the batch is the order of arrival, which we do not know, so each row may be any
@@ -107,7 +107,7 @@ def alone(server, model, arrays):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_under_concurrency(examples_server, protocol):
+def test_concurrent_clients_get_correct_rows(examples_server, protocol):
     """Sixteen clients, rows of several lengths: whatever the server joins, every row is right. Any two of the rows are
     much further apart than a processor's kernels."""
     direct = session("minilm_int8")
@@ -129,7 +129,7 @@ def test_under_concurrency(examples_server, protocol):
                     assert answer[name].shape == array.shape and apart < 0.05, f"row {n}: {name} is {apart:.2f} apart"
 
 
-def test_scalar_and_true_shape(examples_server):
+def test_scalar_inputs_and_true_output_shapes_are_kept(examples_server):
     """silero_vad: `sr` is a scalar in the graph and [1] on the wire; stateN comes in its true shape."""
     arrays = {**sample("silero_vad", 1), "state": np.zeros((2, 1, 128), np.float32)}
     with clients.client(examples_server, "http") as stock:
@@ -137,8 +137,8 @@ def test_scalar_and_true_shape(examples_server):
     assert answer["stateN"].shape == (2, 1, 128) and answer["output"].shape == (1, 1)
 
 
-def test_labels_of_magika(examples_server):
-    """What kind of file is this? The label comes from the server."""
+def test_magika_returns_labels(examples_server):
+    """The server returns the label of the file type."""
     from pathlib import Path
 
     content = Path(__file__).read_bytes()

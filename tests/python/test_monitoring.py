@@ -48,7 +48,7 @@ def documented():
     return set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/metrics.md").read_text(), re.M))
 
 
-def test_every_metric_that_is_asked_for_is_documented():
+def test_every_used_metric_is_documented():
     wanted = [expression for panel in PANELS for expression in expressions(panel)] + [rule["expr"] for rule in ALERTS]
     named = {re.sub(r"_bucket$", "", name) for expression in wanted for name in METRIC.findall(expression)}
     assert len(named) > 30 and named <= documented(), named - documented()
@@ -64,7 +64,7 @@ def check_board(board, folder):
 
 
 @tiers.peers
-def test_grafana_knows_every_field_of_the_board(tmp_path):
+def test_grafana_accepts_every_field_of_the_dashboard(tmp_path):
     assert check_board(BOARD, tmp_path) == []
     wrong = json.loads(json.dumps(BOARD))
     graph = next(panel for panel in wrong["panels"] if panel["type"] == "timeseries")
@@ -74,7 +74,7 @@ def test_grafana_knows_every_field_of_the_board(tmp_path):
     assert first.endswith(".fieldConfig.defaults.units") and second.endswith(".options.legend.place")
 
 
-def test_panels_are_apart_and_have_what_they_need():
+def test_panels_do_not_overlap_and_are_complete():
     places, numbers = set(), []
     for panel in BOARD["panels"]:
         at = panel["gridPos"]
@@ -92,7 +92,7 @@ def test_panels_are_apart_and_have_what_they_need():
     assert [variable["name"] for variable in BOARD["templating"]["list"]] == ["datasource", "instance", "model"]
 
 
-def test_compose_shows_the_board_and_loads_the_alerts():
+def test_compose_provides_dashboard_and_alerts():
     services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 
     def mounted(service):
@@ -113,7 +113,7 @@ def test_compose_shows_the_board_and_loads_the_alerts():
 
 
 @tiers.peers
-def test_alerts_are_sound_and_fire_when_they_should():
+def test_alerts_are_valid_and_fire_when_expected():
     assert f"{len(ALERTS)} rules found" in output(PROMTOOL, "check", "rules", DEPLOY / "prometheus/alerts.yaml")
     file = DEPLOY / "prometheus/alerts.test.yaml"
     assert "SUCCESS" in output(PROMTOOL, "test", "rules", file)
@@ -124,7 +124,7 @@ def test_alerts_are_sound_and_fire_when_they_should():
 
 
 @tiers.peers
-def test_what_promtool_says_of_wrong_alerts_would_be_seen(tmp_path):
+def test_promtool_detects_a_wrong_alert(tmp_path):
     (tmp_path / "alerts.yaml").write_text((DEPLOY / "prometheus/alerts.yaml").read_text().replace("> 1.5", "> 15"))
     (tmp_path / "test.yaml").write_text((DEPLOY / "prometheus/alerts.test.yaml").read_text())
     done = subprocess.run([PROMTOOL, "test", "rules", tmp_path / "test.yaml"], text=True, capture_output=True)
@@ -204,7 +204,7 @@ def test_each_panel_has_data_of_a_running_server(tmp_path):
 
 
 @tiers.peers
-def test_panels_of_triton_s_metrics_show_a_triton(tmp_path):
+def test_panels_of_tritons_metrics_work_with_triton(tmp_path):
     panels = [panel for panel in PANELS if is_triton_s(panel) and panel["title"] not in WITHOUT_DATA | NOT_OF_TRITON]
     assert len(panels) >= 10
     with servers.triton(write_models(tmp_path / "models", "triton")) as server, Traffic(server.http):
@@ -227,7 +227,7 @@ OPERATORS = {
 }
 
 
-def test_every_part_of_the_collector_s_pipelines_is_there():
+def test_every_part_of_the_collector_pipelines_exists():
     used = {part: set() for part in ("receivers", "processors", "exporters")}
     for pipeline in COLLECTOR["service"]["pipelines"].values():
         for part in used:
@@ -240,7 +240,7 @@ def test_every_part_of_the_collector_s_pipelines_is_there():
 
 
 @tiers.peers
-def test_the_collector_s_prometheus_part_is_one_of_prometheus(tmp_path):
+def test_the_collectors_prometheus_part_is_valid(tmp_path):
     configuration = COLLECTOR["receivers"]["prometheus"]["config"]
     text = re.sub(r"\$\{env:\w+:-([^}]*)\}", r"\1", json.dumps(configuration))
     (tmp_path / "prometheus.yaml").write_text(text)
@@ -259,7 +259,7 @@ def attribute(path):
 
 
 def test_the_collector_finds_its_fields_in_real_logs(tmp_path):
-    """By the command line that its file names, and with a client's trace."""
+    """The test starts the server with the command line from the file and sends a client's trace."""
     models = write_models(tmp_path / "models", "galatea")
     head = (DEPLOY / "otel-collector/config.yaml").read_text().split("receivers:")[0]
     (command,) = re.findall(r"^#   galatea serve /models (.*)$", head, re.M)

@@ -26,7 +26,7 @@ def sums(server, protocol, model="simple"):
 
 
 @pytest.mark.parametrize("form", ["host", "http", "slashes", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "whole bucket"])
-def test_every_form_of_an_address(s3, proxy, bucket, check, form):
+def test_every_address_form_is_served(s3, proxy, bucket, check, form):
     prefix = "" if form == "whole bucket" else "a/models"
     object_stores.fill(s3, bucket.name, repositories.EXAMPLES / "simple", f"{prefix}/simple".strip("/"))
     path = f"{bucket.name}/{prefix}"
@@ -41,7 +41,7 @@ def test_every_form_of_an_address(s3, proxy, bucket, check, form):
     assert proxy.downloads("model.onnx"), "it came from the bucket"
 
 
-def test_an_encrypted_store(s3, bucket, check):
+def test_an_encrypted_store_is_served(s3, bucket, check):
     bucket.add("a")
     tls = perf_tls.TlsProxy("http", types.SimpleNamespace(http=s3.address))
     address = f"s3://https://localhost:{tls.port}/{bucket.name}/models"
@@ -52,7 +52,7 @@ def test_an_encrypted_store(s3, bucket, check):
 
 
 @tiers.peers
-def test_beside_local_repositories(bucket, start, tmp_path):
+def test_a_bucket_works_beside_local_repositories(bucket, start, tmp_path):
     bucket.add("there")
     bucket.add("elsewhere", prefix="more")
     repositories.write_model(tmp_path / "local", "here", "galatea", "identity", repositories.identity_config())
@@ -69,7 +69,7 @@ def test_beside_local_repositories(bucket, start, tmp_path):
 SECRETS = {"AWS_ACCESS_KEY_ID": "AKIDENTIFIER", "AWS_SECRET_ACCESS_KEY": "very-secret-key", "AWS_SESSION_TOKEN": "very-secret-token"}
 
 
-def test_explicit_control_fetches_only_what_is_asked_for(proxy, bucket, start, tmp_path):
+def test_explicit_control_fetches_only_loaded_models(proxy, bucket, start, tmp_path):
     for model in ("a", "b"):
         bucket.add(model)
     flags = ["--model-control-mode=explicit", "--load-model=a", "--log-verbose=3"]
@@ -100,7 +100,7 @@ def test_explicit_control_fetches_only_what_is_asked_for(proxy, bucket, start, t
     assert "very-secret" not in server.text() and "Signature=" not in server.text()
 
 
-def test_polling_compares_versions_and_fetches_what_changed(proxy, bucket, start):
+def test_polling_fetches_only_changed_versions(proxy, bucket, start):
     bucket.add("a", size=100_000)
     bucket.add("b")
     server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
@@ -122,7 +122,7 @@ def test_polling_compares_versions_and_fetches_what_changed(proxy, bucket, start
 
 
 @tiers.peers
-def test_without_model_control_models_are_those_of_the_start(bucket, start):
+def test_without_model_control_later_models_are_ignored(bucket, start):
     bucket.add("a")
     server = start(bucket.path)
     bucket.add("b")
@@ -131,7 +131,7 @@ def test_without_model_control_models_are_those_of_the_start(bucket, start):
         clients.client(server, "http").load_model("b")
 
 
-def test_what_has_not_changed_is_not_fetched_again(proxy, bucket, check, tmp_path):
+def test_unchanged_files_are_not_fetched_again(proxy, bucket, check, tmp_path):
     bucket.add("a", size=300_000)
     bucket.add("b")
     assert check(bucket.path).code == 0
@@ -151,7 +151,7 @@ def test_what_has_not_changed_is_not_fetched_again(proxy, bucket, check, tmp_pat
 
 
 @tiers.peers
-def test_what_a_load_asks_of_the_store(proxy, bucket, start):
+def test_a_load_lists_its_model_once(proxy, bucket, start):
     """Each operation lists a model once, and asks for nothing that is in the cache."""
     models = ("a", "b", "c", "d")
     for model in models:
@@ -182,7 +182,7 @@ def test_what_a_load_asks_of_the_store(proxy, bucket, start):
     assert clients.client(server, "http").is_model_ready("a", "2") and asked().count("a/") == 1
 
 
-def test_check_and_config_take_addresses(s3, proxy, bucket, tmp_path):
+def test_check_and_config_accept_addresses(s3, proxy, bucket, tmp_path):
     object_stores.fill(s3, bucket.name, repositories.EXAMPLES / "simple", "models/simple")
     bucket.put("models/wrong/config.pbtxt", 'backend: "identity"\nno_such_field: 1\n')
     bucket.put("models/wrong/1/weights.bin", "w")
@@ -209,7 +209,7 @@ def test_check_and_config_take_addresses(s3, proxy, bucket, tmp_path):
 
 
 @tiers.peers
-def test_the_cache_keeps_to_its_limit_and_what_is_loaded_stays(proxy, bucket, start, tmp_path):
+def test_the_cache_respects_its_limit_and_keeps_loaded_models(proxy, bucket, start, tmp_path):
     for model in ("a", "b", "c"):
         bucket.add(model, size=400_000)
     flags = ["--model-control-mode=explicit", "--repository-cache-size=1000000"]
@@ -243,7 +243,7 @@ def test_two_servers_share_a_cache(proxy, bucket, start, tmp_path):
 
 
 @tiers.peers
-def test_ensembles_and_python_models(bucket, start):
+def test_ensembles_and_python_models_are_served(bucket, start):
     source = (
         "import pathlib\nimport numpy as np\nimport triton_python_backend_utils as pb\n\n\n"
         "class TritonPythonModel:\n"
@@ -271,7 +271,7 @@ def test_ensembles_and_python_models(bucket, start):
 @pytest.mark.parametrize(
     "key", ["models/a/../../../escape", "models/a//escape", "models/a/./escape", "models/a/b\\escape", "models/a/1/\x01escape", "models/a/" + "x/" * 40 + "escape"],
 )
-def test_hostile_names_of_objects(bucket, check, tmp_path, key):
+def test_hostile_object_names_are_refused(bucket, check, tmp_path, key):
     bucket.add("a")
     bucket.add("b")
     bucket.put(key, "x")
@@ -281,7 +281,7 @@ def test_hostile_names_of_objects(bucket, check, tmp_path, key):
     assert not list(tmp_path.rglob("*escape*"))
 
 
-def test_what_is_beside_the_models_is_no_model(bucket, check):
+def test_objects_beside_the_models_are_ignored(bucket, check):
     bucket.add("a")
     bucket.put("models/README.md", "x")
     bucket.put("models/.hidden/config.pbtxt", identity("hidden"))
@@ -289,7 +289,7 @@ def test_what_is_beside_the_models_is_no_model(bucket, check):
     assert check(bucket.path).report["models"] == 1
 
 
-def test_namespaces(bucket, check):
+def test_namespaces_separate_equal_names(bucket, check):
     bucket.add("a")
     bucket.add("a", prefix="other")
     other = bucket.path.removesuffix("models") + "other"
@@ -298,7 +298,7 @@ def test_namespaces(bucket, check):
     assert "not unique" in check(bucket.path, more).text
 
 
-def test_paths_that_are_none(s3, proxy, bucket, check):
+def test_invalid_paths_are_refused(s3, proxy, bucket, check):
     bucket.add("a")
     for path, text in [
         (f"s3://{proxy.address}", "No bucket name found in path"),
@@ -313,7 +313,7 @@ def test_paths_that_are_none(s3, proxy, bucket, check):
     assert seen.code == 0 and seen.report["models"] == 0, seen.text
 
 
-def test_the_default_cache_is_in_the_home_of_the_user(bucket, check, tmp_path):
+def test_the_default_cache_is_in_the_users_home(bucket, check, tmp_path):
     bucket.add("a")
     assert check(bucket.path, cache=None).code == 0
     assert list(tmp_path.rglob("manifest.json"))

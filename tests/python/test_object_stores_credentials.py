@@ -30,7 +30,7 @@ def regions(proxy):
     return {asked.headers["Authorization"].split("/")[2] for asked in proxy.asked}
 
 
-def test_variables(proxy, bucket, check):
+def test_credentials_are_read_from_variables(proxy, bucket, check):
     bucket.add("a")
     proxy.faults.append(only("KEYID", "session"))
     keys = {"AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session"}
@@ -41,7 +41,7 @@ def test_variables(proxy, bucket, check):
     assert regions(proxy) == {"eu-west-3"}
 
 
-def test_wrong_keys_are_told_without_them(proxy, bucket, check):
+def test_wrong_keys_are_reported_without_being_shown(proxy, bucket, check):
     bucket.add("a")
     proxy.faults.append(only("OTHER"))
     seen = check(bucket.path, AWS_SECRET_ACCESS_KEY="wrong-secret")
@@ -50,7 +50,7 @@ def test_wrong_keys_are_told_without_them(proxy, bucket, check):
 
 
 @pytest.mark.parametrize("where", ["default", "AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE"])
-def test_profiles(proxy, bucket, check, tmp_path, where):
+def test_credentials_are_read_from_profiles(proxy, bucket, check, tmp_path, where):
     bucket.add("a")
     proxy.faults.append(only("PROFILEKEY"))
     own = "work" if where == "AWS_PROFILE" else "default"
@@ -65,7 +65,7 @@ def test_profiles(proxy, bucket, check, tmp_path, where):
     assert regions(proxy) == {"eu-north-1"}
 
 
-def test_a_profile_that_is_missing_or_not_supported_is_told(bucket, check, tmp_path):
+def test_missing_and_unsupported_profiles_are_reported(bucket, check, tmp_path):
     bucket.add("a")
     seen = check(bucket.path, keys=False, AWS_PROFILE="nowhere", **REGION)
     assert seen.code != 0 and "nowhere" in seen.text, seen.text
@@ -81,7 +81,7 @@ def credential_file(tmp_path, content):
     return {"TRITON_CLOUD_CREDENTIAL_PATH": str(file)}
 
 
-def test_the_credential_file_is_searched_for_the_longest_prefix(s3, proxy, bucket, check, tmp_path):
+def test_the_longest_prefix_in_the_credential_file_counts(s3, proxy, bucket, check, tmp_path):
     for prefix, model in (("models", "a"), ("models/inner", "b")):
         bucket.add(model, prefix=prefix)
     key = lambda key_id: {"key_id": key_id, "secret_key": "file-secret", "region": "us-east-1", "session_token": "", "profile": ""}  # noqa: E731
@@ -99,7 +99,7 @@ def test_the_credential_file_is_searched_for_the_longest_prefix(s3, proxy, bucke
     assert used(elsewhere) == {"EMPTY"}
 
 
-def test_a_credential_file_without_a_fitting_entry(bucket, check, tmp_path):
+def test_a_credential_file_without_a_matching_entry_is_an_error(bucket, check, tmp_path):
     bucket.add("a")
     entry = {"key_id": "K", "secret_key": "file-secret"}
     for content, text in [
@@ -120,8 +120,8 @@ def metadata():
     service.stop()
 
 
-def test_the_metadata_service_of_a_machine(proxy, bucket, start, metadata):
-    """Its keys live for so short that none is kept: the service is asked each time."""
+def test_the_metadata_service_of_a_machine_gives_keys(proxy, bucket, start, metadata):
+    """Its keys expire so soon that the server asks the service each time."""
     bucket.add("a")
     metadata.life = 1
     proxy.faults.append(only("METADATAKEY", "metadata-token"))
@@ -136,7 +136,7 @@ def test_the_metadata_service_of_a_machine(proxy, bucket, start, metadata):
     assert "metadata-secret" not in server.text() and "metadata-token" not in server.text()
 
 
-def test_the_metadata_service_of_a_container(proxy, bucket, check, metadata, tmp_path):
+def test_the_metadata_service_of_a_container_gives_keys(proxy, bucket, check, metadata, tmp_path):
     bucket.add("a")
     proxy.faults.append(only("METADATAKEY", "metadata-token"))
     (tmp_path / "token").write_text("container-token")
@@ -146,8 +146,8 @@ def test_the_metadata_service_of_a_container(proxy, bucket, check, metadata, tmp
 
 
 @pytest.mark.parametrize("variables", [{"AWS_SKIP_SIGNATURE": "true"}, NO_METADATA, {"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:1"}])
-def test_a_bucket_for_everybody(s3, proxy, check, variables):
-    """Without any credentials, those of the machine included, a store is asked without; no signature is made up."""
+def test_a_public_bucket_needs_no_credentials(s3, proxy, check, variables):
+    """Without any credentials the server sends unsigned requests."""
     name = f"public-{len(variables)}-{len(str(variables))}"
     s3.create(name)
     for key, content in (("models/a/config.pbtxt", 'backend: "identity"\n' + CONFIG), ("models/a/1/x", "x")):
@@ -173,15 +173,15 @@ def unlisted(s3, bucket):
     return change
 
 
-def test_expired_keys_are_told(proxy, bucket, check):
+def test_expired_keys_are_reported(proxy, bucket, check):
     bucket.add("a")
     proxy.faults.append(fault_proxy.answers("", 400, fault_proxy.s3_error("ExpiredToken", "The provided token has expired.")))
     seen = check(bucket.path, AWS_SESSION_TOKEN="old-session")
     assert seen.code != 0 and "expired" in seen.text.lower() and "old-session" not in seen.text, seen.text
 
 
-def test_the_region_that_a_bucket_is_in(proxy, bucket, check):
-    """Without a region the server asks with the usual one and, where the store names another, says so."""
+def test_the_region_of_a_bucket_is_found(proxy, bucket, check):
+    """Without a region the server uses the default one and reports the one that the store names."""
     bucket.add("a")
     assert check(bucket.path, keys=False, AWS_ACCESS_KEY_ID="K", AWS_SECRET_ACCESS_KEY="s").code == 0
     assert regions(proxy) == {"us-east-1"}

@@ -25,14 +25,14 @@ SLOW_DOWN = s3_error("SlowDown", "Please reduce your request rate.")
         ("list-type", 503, SLOW_DOWN), ("list-type", 429, s3_error("TooManyRequests", "later")),
     ],
 )
-def test_a_busy_store_is_asked_again(proxy, bucket, check, pattern, status, body):
+def test_a_busy_store_is_retried(proxy, bucket, check, pattern, status, body):
     bucket.add("a")
     proxy.faults.append(answers(pattern, status, body, times=3))
     assert check(bucket.path).code == 0
     assert not proxy.faults[0](proxy.asked[0]), "all of the faults were met"
 
 
-def test_a_file_that_cannot_be_had_is_told_and_nothing_is_loaded(proxy, bucket, start, tmp_path):
+def test_an_unavailable_file_is_reported_and_nothing_is_loaded(proxy, bucket, start, tmp_path):
     bucket.add("a")
     bucket.add("b")
     server = start(bucket.path, "--model-control-mode=explicit", "--load-model=b")
@@ -49,7 +49,7 @@ def test_a_file_that_cannot_be_had_is_told_and_nothing_is_loaded(proxy, bucket, 
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_a_broken_download_is_taken_up_where_it_broke(proxy, bucket, check, times):
+def test_an_interrupted_download_is_resumed(proxy, bucket, check, times):
     size, after = 3_000_000, 700_000
     bucket.add("a", size=size)
     proxy.changes.append(cuts(FILE, after, times=times))
@@ -62,7 +62,7 @@ def test_a_broken_download_is_taken_up_where_it_broke(proxy, bucket, check, time
 
 
 @tiers.peers
-def test_a_download_that_was_given_up_is_taken_up_by_the_next_program(proxy, bucket, check):
+def test_an_abandoned_download_is_resumed_by_the_next_program(proxy, bucket, check):
     size, after = 3_000_000, 700_000
     bucket.add("a", size=size)
     proxy.changes.append(cuts(FILE, after, times=1))
@@ -75,7 +75,7 @@ def test_a_download_that_was_given_up_is_taken_up_by_the_next_program(proxy, buc
     assert [each.range.split("-")[0] for each in proxy.downloads("/a/1/weights.bin")] == [f"bytes={after}"]
 
 
-def test_an_object_that_changes_while_it_is_fetched(proxy, bucket, check, tmp_path):
+def test_an_object_that_changes_during_the_download_is_fetched_again(proxy, bucket, check, tmp_path):
     bucket.add("a", size=1_000_000)
     begun, changed = threading.Event(), threading.Event()
 
@@ -105,7 +105,7 @@ def test_an_object_that_changes_while_it_is_fetched(proxy, bucket, check, tmp_pa
     assert fetched == b"n" * 1_000_000
 
 
-def test_an_answer_with_another_version_is_refused(proxy, bucket, check, tmp_path):
+def test_a_response_with_another_version_is_refused(proxy, bucket, check, tmp_path):
     bucket.add("a")
     proxy.changes.append(headers_changed(FILE, ETag='"0123456789abcdef0123456789abcdef"'))
     seen = check(bucket.path)
@@ -136,7 +136,7 @@ def test_content_of_another_length_is_refused(proxy, bucket, check, tmp_path, ch
     "body",
     [b"", b"<ListBucketResult><Contents><Key>models/a/1/x</Key><Size>-5</Size></Contents></ListBucketResult>", b"{" * 100_000],
 )
-def test_listings_that_are_none(proxy, bucket, check, body):
+def test_invalid_listings_are_refused(proxy, bucket, check, body):
     bucket.add("a")
     proxy.faults.append(answers("list-type", 200, body))
     seen = check(bucket.path)
@@ -147,8 +147,8 @@ PAGES = [(b"<!DOCTYPE html><html><body>Sign in</body></html>", "text/html"), (b"
 
 
 @pytest.mark.parametrize("pages", [PAGES[:1], pytest.param(PAGES, marks=tiers.peers)], ids=["one page", "all pages"])
-def test_a_store_in_trouble_while_serving(proxy, bucket, start, pages):
-    """Keys that expire, other pages in place of a listing, which are no empty bucket, and a store that goes away."""
+def test_a_failing_store_does_not_affect_loaded_models(proxy, bucket, start, pages):
+    """Keys expire, other pages replace a listing, the store goes away: none of it counts as an empty bucket."""
     bucket.add("a")
     server = start(bucket.path, "--model-control-mode=poll", "--repository-poll-secs=1")
 
@@ -186,7 +186,7 @@ def test_a_store_in_trouble_while_serving(proxy, bucket, start, pages):
     assert len(lines("what is loaded from it stays")) == len(pages) + 2, "each is told once, not with every poll"
 
 
-def test_a_listing_without_end_ends(proxy, bucket, check):
+def test_an_endless_listing_is_refused(proxy, bucket, check):
     bucket.add("a")
     page = "".join(f"<CommonPrefixes><Prefix>models/m{{0}}_{n}/</Prefix></CommonPrefixes>" for n in range(1000))
     turn = iter(range(10_000))
@@ -202,7 +202,7 @@ def test_a_listing_without_end_ends(proxy, bucket, check):
     assert seen.code != 0 and "more than 100000" in seen.text, seen.text
 
 
-def test_a_store_that_is_away_is_not_asked_for_each_model(proxy, bucket, start):
+def test_an_unreachable_store_is_not_asked_for_each_model(proxy, bucket, start):
     models = ("a", "b", "c", "d")
     for model in models:
         bucket.add(model)
@@ -231,7 +231,7 @@ def test_a_store_that_is_away_is_not_asked_for_each_model(proxy, bucket, start):
     assert echo(server, "e")
 
 
-def test_a_store_that_is_away_at_the_start(proxy, bucket, check):
+def test_an_unreachable_store_at_the_start_is_reported(proxy, bucket, check):
     bucket.add("a")
     proxy.stop()
     seen = check(bucket.path)
@@ -239,8 +239,8 @@ def test_a_store_that_is_away_at_the_start(proxy, bucket, check):
 
 
 @tiers.measure
-def test_memory_stays_flat_for_a_large_model(proxy, bucket, start, tmp_path):
-    """A file of 1 GB, which nobody here holds in memory."""
+def test_memory_does_not_grow_with_a_large_model(proxy, bucket, start, tmp_path):
+    """The file has 1 GB, and the server never holds it in memory."""
     size = 1_000_000_000
     bucket.add("a")
     server = start(bucket.path, "--model-control-mode=explicit")

@@ -57,13 +57,13 @@ def served(server):
 
 
 @tiers.peers
-def test_google(google_proxy, start):
+def test_gcs_repositories_are_served(google_proxy, start):
     served(start("gs://models-gs/deep/models", keys=False, STORAGE_EMULATOR_HOST=google_proxy.url))
     assert google_proxy.downloads("model.onnx")
 
 
 @tiers.peers
-def test_google_poll_and_restart(google, google_proxy, start):
+def test_gcs_repositories_are_polled_and_cached(google, google_proxy, start):
     variables = {"STORAGE_EMULATOR_HOST": google_proxy.url}
     server = start("gs://models-gs/deep/models/", "--model-control-mode=poll", "--repository-poll-secs=1", keys=False, **variables)
     google.put("models-gs", "deep/models/late/config.pbtxt", IDENTITY.encode())
@@ -77,7 +77,7 @@ def test_google_poll_and_restart(google, google_proxy, start):
 
 
 @tiers.peers
-def test_google_breaks(google_proxy, start):
+def test_gcs_failures_are_retried(google_proxy, start):
     google_proxy.changes.append(fault_proxy.cuts("weights.bin", 200_000, times=1))
     google_proxy.faults.append(fault_proxy.answers("GET", 503, b"busy", times=2))
     server = start("gs://models-gs/deep/models", keys=False, STORAGE_EMULATOR_HOST=google_proxy.url)
@@ -86,8 +86,8 @@ def test_google_breaks(google_proxy, start):
 
 
 @tiers.peers
-def test_google_with_a_service_account(google_proxy, start, tmp_path):
-    """The key signs what is shown to the store. An address in the file is what leads to the emulator."""
+def test_gcs_service_accounts_sign_in(google_proxy, start, tmp_path):
+    """The key signs the credential that the store sees. The address in the key file leads to the emulator."""
     file = tmp_path / "account.json"
     account = object_stores.service_account(gcs_base_url=google_proxy.url)
     file.write_text(json.dumps(account))
@@ -113,7 +113,7 @@ def claims(header):
 @tiers.peers
 @needs_azurite
 @pytest.mark.parametrize("form", ["host", "scheme"])
-def test_azure(azure_proxy, start, form):
+def test_azure_repositories_are_served(azure_proxy, start, form):
     scheme = "http://" if form == "scheme" else ""
     path = f"as://{scheme}{azure_proxy.address}/{object_stores.ACCOUNT}/models-as/deep/models"
     server = start(path, "--log-verbose=2", keys=False, **KEY)
@@ -123,7 +123,7 @@ def test_azure(azure_proxy, start, form):
 
 @tiers.peers
 @needs_azurite
-def test_azure_by_the_credential_file(azure_proxy, start, tmp_path):
+def test_azure_reads_the_credential_file(azure_proxy, start, tmp_path):
     base = f"as://{azure_proxy.address}/{object_stores.ACCOUNT}"
     file = tmp_path / "all.json"
     right = {"account_str": object_stores.ACCOUNT, "account_key": object_stores.ACCOUNT_KEY}
@@ -143,7 +143,7 @@ def test_azure_refuses_a_wrong_key(azure_proxy, start):
 
 @tiers.peers
 @needs_azurite
-def test_azure_for_everybody(azure, start):
+def test_public_azure_containers_need_no_credentials(azure, start):
     name = "public-as"
     filled(azure, name, public=True)
     served(start(f"as://{azure.address}/{object_stores.ACCOUNT}/{name}/deep/models", keys=False))
@@ -151,7 +151,7 @@ def test_azure_for_everybody(azure, start):
 
 @tiers.peers
 @needs_azurite
-def test_azure_breaks_and_changes(azure, azure_proxy, start):
+def test_azure_failures_and_changes_are_handled(azure, azure_proxy, start):
     azure_proxy.changes.append(fault_proxy.cuts("weights.bin", 200_000, times=1))
     path = f"as://{azure_proxy.address}/{object_stores.ACCOUNT}/models-as/deep/models"
     server = start(path, "--model-control-mode=explicit", "--load-model=a b", keys=False, **KEY)
@@ -163,7 +163,7 @@ def test_azure_breaks_and_changes(azure, azure_proxy, start):
 
 
 @needs_azurite
-def test_all_kinds_at_once(google_proxy, azure_proxy, start, tmp_path):
+def test_all_kinds_of_repositories_work_together(google_proxy, azure_proxy, start, tmp_path):
     repositories.write_model(tmp_path / "local", "here", "galatea", "identity", repositories.identity_config())
     s3 = object_stores.running("s3")
     s3.create("models-s3")

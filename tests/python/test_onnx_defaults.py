@@ -18,7 +18,7 @@ def write(folder, _):
     path.write_bytes(made.SerializeToString())
 
 
-def test_a_model_of_the_newest_defaults_is_served(stage):
+def test_a_model_with_default_conversion_options_is_served(stage):
     server = stage.get("galatea", write)
     body = {"inputs": [clients.tensor_json("X", np.array([[1, 2, 3]], np.float32))]}
     status, _, text = clients.ask(server.http, "POST", "/v2/models/defaults/infer", body)
@@ -39,7 +39,7 @@ def write_classifier(folder, _):
     path.write_bytes(made.SerializeToString())
 
 
-def test_probabilities_by_class_are_a_tensor(stage):
+def test_class_probabilities_are_one_tensor(stage):
     """Columns are in the order of the classes' names, which the log says."""
     server = stage.get("galatea", write_classifier)
     rows = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], np.float32)
@@ -51,7 +51,7 @@ def test_probabilities_by_class_are_a_tensor(stage):
     server.wait_for_line("output 'probabilities' is a list of maps")
 
 
-def test_a_language_that_is_not_installed_is_named(shared):
+def test_a_missing_language_locale_is_named(shared):
     """Text pipelines of scikit-learn have such a node."""
     server = shared()
     name = server.write("texts", "onnxruntime", "")

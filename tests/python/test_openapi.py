@@ -81,7 +81,7 @@ def pair(rows=1):
 
 
 @tiers.peers
-def test_a_validator_takes_it_and_what_is_sent_fits(server):
+def test_the_document_is_valid_and_describes_real_responses(server):
     infer, generate, numbers = "/v2/models/simple/infer", "/v2/models/simple/generate", "/v2/models/numbers/infer"
     asked = {
         infer: [pair(), {**pair(2), "id": "x", "outputs": [{"name": "OUTPUT1"}]},
@@ -116,7 +116,7 @@ def test_a_validator_takes_it_and_what_is_sent_fits(server):
     assert check(document(server), fit) == []
 
 
-def test_models_have_entries_of_their_own_and_names_that_mean_something_have_none(server):
+def test_models_have_entries_unless_their_name_is_special(server):
     whole = document(server)
     assert whole["openapi"] == "3.1.0" and whole["x-galatea-models"] == {"ready": 4, "shown": 3}
     names = {path.split("/")[3] for path in whole["paths"] if path.startswith("/v2/models/")}
@@ -131,15 +131,15 @@ def test_models_have_entries_of_their_own_and_names_that_mean_something_have_non
     assert "data" not in schema["properties"]["inputs"]["items"]["anyOf"][0]["properties"]
 
 
-def test_a_model_that_goes_takes_its_entries_along(server):
+def test_an_unloaded_model_loses_its_entries(server):
     assert clients.ask(server.http, "POST", "/v2/repository/models/numbers/unload", {})[0] == 200
     assert "/v2/models/numbers/infer" not in document(server)["paths"]
     assert clients.ask(server.http, "POST", "/v2/repository/models/numbers/load", {})[0] == 200
     assert "/v2/models/numbers/infer" in document(server)["paths"]
 
 
-def test_of_very_many_models_the_first_have_entries(server):
-    """The last test of the file: its models stay."""
+def test_only_the_first_of_very_many_models_have_entries(server):
+    """This test is the last of the file, because its models stay."""
     for number in range(120):
         name = f"m{number:03}"
         repositories.write_model(server.repository, name, "galatea", "identity", identity_config())

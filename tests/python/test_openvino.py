@@ -70,7 +70,7 @@ FILES = ["mlp_onnx", "mlp_saved_model", "mlp_frozen", "mlp_lite", "paddle"]
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("model", [*ANSWERED, *FILES, "isolated"])
-def test_alone(server, answers, model, protocol):
+def test_single_requests_equal_openvino(server, answers, model, protocol):
     with clients.client(server, protocol) as stock:
         for case in answers[model]:
             got = clients.infer(stock, protocol, model, as_sent(case["in"]))
@@ -78,8 +78,8 @@ def test_alone(server, answers, model, protocol):
             check(got, as_sent(wanted))
 
 
-def test_one_after_another_and_side_by_side(server, answers):
-    """Requests of several clients are joined, and instances work at the same time: each gets its own answer."""
+def test_concurrent_requests_get_their_own_outputs(server, answers):
+    """Requests are batched and instances run in parallel; each request gets its own outputs."""
     before = clients.counts(server, "mlp_joined")
 
     def ask(job):
@@ -101,7 +101,7 @@ def config(server, model):
     return json.loads(clients.ask(server.http, "GET", f"/v2/models/{model}/config")[2])
 
 
-def test_what_is_left_out_is_filled_in(server):
+def test_omitted_fields_are_completed(server):
     mlp = config(server, "mlp")
     assert (mlp["max_batch_size"], "dynamic_batching" in mlp) == (4, True)
     assert [(port["name"], port["data_type"], port["dims"]) for port in mlp["input"]] == [("X", "TYPE_FP32", [16])]
@@ -112,7 +112,7 @@ def test_what_is_left_out_is_filled_in(server):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_texts_and_converted_types(server, protocol):
+def test_texts_and_converted_types_are_answered(server, protocol):
     with clients.client(server, protocol) as stock:
         texts = np.array(["", "short", "a text that is longer than sixteen bytes", "ä"], dtype=object)
         got = clients.infer(stock, protocol, "text", {"TEXT": texts})["TEXT"]
@@ -129,13 +129,13 @@ def refused(server, model, arrays):
     return str(failure.value)
 
 
-def test_a_model_for_one_size_of_batch_refuses_others(server):
+def test_a_model_with_a_fixed_batch_size_refuses_others(server):
     text = refused(server, "fixed", {"X": np.zeros((2, 16), np.float32)})
     assert "expected requests with batch size '8', got '2'... this error can be avoided by setting" in text
 
 
 def test_a_division_by_zero_does_not_end_the_server(server):
-    """OpenVINO divides in floating point, and makes some number of the result."""
+    """OpenVINO divides in floating point and returns some number."""
     ones = np.ones(4, np.int32)
     with clients.client(server, "http") as stock:
         for a, b, remainder in ((7, 4, 3), (1, 0, None), (-(2**31), -1, None), (9, 4, 1)):
@@ -145,8 +145,8 @@ def test_a_division_by_zero_does_not_end_the_server(server):
                 np.testing.assert_array_equal(got, remainder * ones)
 
 
-def test_a_model_keeps_its_state_from_request_to_request(server):
-    """In each instance; there is one."""
+def test_a_model_keeps_its_state_between_requests(server):
+    """Each instance has its own state; the model has one instance."""
     with clients.client(server, "http") as stock:
         totals = [clients.infer(stock, "http", "total", {"X": np.array([n], np.float32)})["TOTAL"][0] for n in (1, 2, 3)]
     assert totals == [1, 3, 6]
@@ -203,7 +203,7 @@ def tuned(repository, tmp_path_factory):
 
 
 @pytest.mark.parametrize("model", PARAMETERS)
-def test_parameters_are_those_of_the_compiled_model(tuned, answers, model):
+def test_parameters_reach_the_compiled_model(tuned, answers, model):
     found, _ = loaded_line(tuned, model)
     assert PARAMETERS[model][1].items() <= found.items(), found
     case = answers["mlp_joined"][1]
@@ -212,16 +212,16 @@ def test_parameters_are_those_of_the_compiled_model(tuned, answers, model):
         check(clients.infer(stock, "http", model, case["in"]), case["out"], tolerance)
 
 
-def test_other_precisions_are_used_or_said_not_to_be(tuned):
-    """Not every processor computes in them."""
+def test_other_precisions_are_used_or_reported_as_unsupported(tuned):
+    """Not every processor supports these precisions."""
     for model, precision in (("bf16", "bf16"), ("bf16_older", "bf16"), ("f16", "f16")):
         found, _ = loaded_line(tuned, model)
         if found["INFERENCE_PRECISION_HINT"] != precision:
             tuned.wait_for_line(f"model '{model}': this processor does not compute in {precision}, so that f32 is used")
 
 
-def test_streams_are_as_many_as_instances(tuned):
-    """As far as there are threads for them."""
+def test_there_are_as_many_streams_as_instances(tuned):
+    """The number of threads limits them."""
     found, _ = loaded_line(tuned, "three")
     threads = min(3, len(os.sched_getaffinity(0)))
     assert (found["NUM_STREAMS"], found["INFERENCE_NUM_THREADS"]) == (str(threads), str(threads))
@@ -246,7 +246,7 @@ def test_wrong_values_have_a_place_and_advice(repository, tmp_path):
             assert expected in line
 
 
-def test_kept_compiled_models_are_loaded_faster(repository, tmp_path):
+def test_cached_compiled_models_load_faster(repository, tmp_path):
     root, cache = tmp_path / "models", tmp_path / "cache"
     root.mkdir()
     variant(root, repository, "minilm", 'default_model_filename: "model.onnx"\n')
@@ -326,15 +326,15 @@ def cosine(left, right):
     return np.sum(left * right) / np.linalg.norm(left) / np.linalg.norm(right)
 
 
-def test_one_file(repository):
+def test_a_single_model_file_is_served(repository):
     addresses = [f"--{service}-{part}" for service in ("http", "grpc", "metrics") for part in ("port=0", "address=127.0.0.1")]
     command = [servers.galatea_binary(), "serve", repository / "mlp/1/model.xml", *addresses]
     with servers.Server(command) as server, clients.client(server, "http") as stock:
         assert clients.infer(stock, "http", "mlp", {"X": np.zeros((1, 16), np.float32)})["Y"].shape == (1, 8)
 
 
-def test_check_needs_no_library(repository, tmp_path):
-    """The IR file itself says what it takes; a file of weights that is cut short is seen as well."""
+def test_check_works_without_the_library(repository, tmp_path):
+    """The IR file lists inputs and outputs; a truncated weights file is reported too."""
     def run(root):
         command = [servers.galatea_binary(), "check", root]
         done = subprocess.run(command, env={**os.environ, "GALATEA_HOME": str(tmp_path / "empty")}, stdout=subprocess.PIPE,
@@ -381,8 +381,8 @@ def both(server):
         return [clients.infer(stock, "http", name, x)["Y"] for name in ("asked", "plain")]
 
 
-def test_without_the_accelerator_the_cpu_computes(accelerated):
-    """As if it was not asked for, and a line says so, once per model."""
+def test_without_the_accelerator_the_cpu_is_used(accelerated):
+    """The server ignores the request for it and logs one line per model."""
     with servers.galatea(accelerated) as server:
         np.testing.assert_array_equal(*both(server))
         lines = [line for line in server.log if "Execution Accelerator 'openvino' is not used" in line]
@@ -390,7 +390,7 @@ def test_without_the_accelerator_the_cpu_computes(accelerated):
 
 
 @pytest.mark.skipif(not ACCELERATED.exists(), reason="no onnxruntime-openvino here: `cargo xtask setup` unpacks it on x86-64")
-def test_the_accelerator_computes_where_the_library_has_it(accelerated):
+def test_the_openvino_accelerator_is_used_if_available(accelerated):
     library = next(ACCELERATED.glob("libonnxruntime.so.*"))
     with servers.galatea(accelerated, f"--onnxruntime-lib={library}") as server:
         np.testing.assert_allclose(*both(server), rtol=1e-5, atol=1e-6)
@@ -400,8 +400,8 @@ def test_the_accelerator_computes_where_the_library_has_it(accelerated):
     assert "libonnxruntime_providers_openvino.so" in opened and "libopenvino_intel_cpu_plugin.so" in opened
 
 
-def test_the_example(tmp_path):
-    """As it is committed, and as its script writes it."""
+def test_the_example_works(tmp_path):
+    """Tests the committed example and the one that its script writes."""
     examples = servers.ROOT / "examples"
     script = tmp_path / "make_temperature.py"
     shutil.copy(examples / script.name, script)
@@ -414,8 +414,8 @@ def test_the_example(tmp_path):
         np.testing.assert_allclose(got, [[32, 273.15], [212, 373.15], [-40, 233.15]], rtol=1e-6)
 
 
-def test_an_extension_brings_its_operation(tmp_path):
-    """In the folder of the model, and named by it; without it the operation is not known."""
+def test_an_extension_provides_its_operation(tmp_path):
+    """The model folder holds the extension; without it the operation is unknown."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no g++ here, which compiles the extension")

@@ -36,7 +36,7 @@ def write(folder, target):
 @tiers.peers
 @pytest.mark.skipif(not PYTHON.exists(), reason="the other clients are not installed: `cargo xtask setup other-clients`")
 @pytest.mark.parametrize("name", EXPECTED)
-def test_they_work_as_they_are(stage, name):
+def test_other_clients_work_unchanged(stage, name):
     server = stage.get("galatea", write)
     address = server.grpc if name.endswith("grpc") else server.http
     run = subprocess.run([PYTHON, SCRIPT, name, address, "row"], capture_output=True, text=True, timeout=120)

@@ -44,7 +44,7 @@ SEEDS = [
 
 
 @pytest.mark.parametrize("line, visited", SEEDS, ids=lambda value: str(value)[:60])
-def test_command_lines_of_the_seeds(line, visited, perf_servers, perf_data, tmp_path):
+def test_command_lines_of_the_seeds_work(line, visited, perf_servers, perf_data, tmp_path):
     if perf_tool.STAND_IN and "_range" in line:
         pytest.skip("the real tool does not know this spelling")
     server = perf_servers.get("galatea")
@@ -91,7 +91,7 @@ COUNTS = [
 
 @pytest.mark.parametrize("line", COUNTS)
 @tiers.both
-def test_request_count_is_exact(line, target, perf_servers, perf_data, tmp_path):
+def test_the_request_count_is_exact(line, target, perf_servers, perf_data, tmp_path):
     server, args = perf_servers.get(target), shlex.split(line.format(**perf_data))
     model = args[1]
     before = clients.counts(server, model)
@@ -146,8 +146,8 @@ def sequences(steps):
 @tiers.both
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("strategy, line, lengths, at_once", SEQUENCES, ids=lambda value: str(value)[:70])
-def test_sequences(target, tool, strategy, line, lengths, at_once, perf_servers, tmp_path):
-    """Every sequence starts and ends, is as long as asked for, and has a number of its own."""
+def test_sequences_have_start_end_length_and_id(target, tool, strategy, line, lengths, at_once, perf_servers, tmp_path):
+    """Every sequence starts, ends, has the requested length and its own id."""
     server, model, more = perf_servers.get(target), f"sequence_{strategy}", shlex.split(line)
     failed = clients.counts(server, model)["fail"]
     args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, *QUICK]
@@ -169,8 +169,8 @@ def test_sequences(target, tool, strategy, line, lengths, at_once, perf_servers,
 
 @tiers.both
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
-def test_sequences_from_data(target, tool, perf_servers, perf_data, tmp_path):
-    """Each sequence is one stream of the data, in order; which one is drawn."""
+def test_each_sequence_is_one_stream_of_the_data(target, tool, perf_servers, perf_data, tmp_path):
+    """Each sequence is one stream of the data in order; the stream is random."""
     server, model = perf_servers.get(target), "sequence_direct"
     args = ["-m", model, "--input-data", perf_data["steps"], "-u", server.http, *QUICK]
     run, steps = steps_of(server, model, lambda: perf_tool.run(tool, args, tmp_path))
@@ -215,7 +215,7 @@ def on_the_wire():
 
 
 @pytest.mark.parametrize("protocol, line, target", list(on_the_wire()))
-def test_requests_on_the_wire(protocol, line, target, perf_servers, perf_data, recorded, tmp_path):
+def test_requests_on_the_wire_equal_perf_analyzers(protocol, line, target, perf_servers, perf_data, recorded, tmp_path):
     """Our tool sends our server the inference requests that the real tool sends the real server. Not compared: numbers of
     requests (ours has them where replies need them, on streams), what random data is, and names of shared memory (ours
     differ from run to run, so that two tools do not meet)."""
@@ -271,8 +271,8 @@ def grpc_requests(proxy, chosen):
 
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol, limit", [("http", 6), ("grpc", 2)])
-def test_connections(tool, protocol, limit, perf_servers, tmp_path):
-    """HTTP has a connection for every request in flight; over gRPC up to six share one."""
+def test_http_uses_a_connection_per_request_and_grpc_shares_them(tool, protocol, limit, perf_servers, tmp_path):
+    """HTTP uses a connection for every request in progress; over gRPC up to six share one."""
     proxy = perf_wire.start(protocol, perf_servers.get("galatea"))
     args = ["-m", "slow", "-i", protocol, "-u", proxy.address, "--concurrency-range", "6", "--request-count", "24"]
     run = perf_tool.run(tool, args, tmp_path)
@@ -318,8 +318,8 @@ def interrupted(tool, server, folder, times):
 
 @pytest.mark.parametrize("times", [1, 2])
 @tiers.both
-def test_interruption(times, target, perf_servers, recorded, tmp_path):
-    """The first Ctrl-C ends the measurement in order, the second at once; same words, same exit status."""
+def test_interrupts_end_the_measurement_like_perf_analyzer(times, target, perf_servers, recorded, tmp_path):
+    """The first Ctrl-C ends the measurement cleanly, the second at once, with the text and exit status of perf_analyzer."""
     status, lines = interrupted(perf_tool.TOOLS[target], perf_servers.get(target), tmp_path, times)
     assert any("Interrupt signal (2) received." in line for line in lines)
     recorded.holds(target, {"status": status, "lines": lines})
@@ -337,8 +337,8 @@ FIGURES = ("client", "Throughput"), ("client", "p50 latency"), ("server", "Avg r
 
 @tiers.measure
 @pytest.mark.parametrize("model, line", SAME)
-def test_same_figures(model, line, perf_servers, tmp_path):
-    """On a model whose time is known both tools measure the same."""
+def test_measurements_equal_perf_analyzers(model, line, perf_servers, tmp_path):
+    """Both tools measure the same on a model of known duration."""
     server, more = perf_servers.get("galatea"), shlex.split(line)
     args = ["-m", model, *more, "-u", server.grpc if "grpc" in more else server.http, "-p", "300", "-s", "1000000", "-r", "3"]
     real, ours = (perf_tool.run(tool, args, tmp_path / tool).report()["points"][0] for tool in (perf_tool.REAL, perf_tool.OURS))
@@ -382,8 +382,8 @@ def gauges():
 
 
 @tiers.both
-def test_gpu_gauges(target, gauges, perf_servers, recorded, tmp_path):
-    """Two GPUs, as an exporter would show them: the same text and the same cells."""
+def test_gpu_metrics_equal_perf_analyzers(target, gauges, perf_servers, recorded, tmp_path):
+    """An exporter reports two GPUs; text and table cells are the same."""
     args = ["-m", "simple", "-u", perf_servers.get(target).http, "--collect-metrics", "--metrics-url", gauges, "--metrics-interval", "50",
             "--verbose-csv", "-f", "report.csv", *QUICK]
     run = perf_tool.run(perf_tool.TOOLS[target], args, tmp_path)

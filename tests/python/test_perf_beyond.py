@@ -42,7 +42,7 @@ def measured(server, folder, *args):
     ("-m outer -a --concurrency-range 2", "concurrency", [2]),
     ("-m repeat -i grpc -a --streaming --input-data {repeat}", "concurrency", [1]),
 ])
-def test_summary_agrees_with_the_report(line, mode, loads, perf_servers, perf_data, tmp_path):
+def test_the_summary_agrees_with_the_report(line, mode, loads, perf_servers, perf_data, tmp_path):
     args = line.format(**perf_data).split()
     done, summary = measured(perf_servers.get("galatea"), tmp_path, *args)
     assert summary["format"] == "galatea-perf/1"
@@ -60,7 +60,7 @@ def test_summary_agrees_with_the_report(line, mode, loads, perf_servers, perf_da
         assert ("response_throughput" in point) == ("repeat" in args)
 
 
-def test_what_does_not_become_stable_is_reported_and_marked(perf_servers, tmp_path):
+def test_an_unstable_measurement_is_reported_and_marked(perf_servers, tmp_path):
     """Exit code and words are those of perf_analyzer, which reports nothing more."""
     args = ["-m", "simple", "-s", "0.000001", "-r", "5", "-f", "report.csv", "--json", "summary.json"]
     done = run(perf_servers.get("galatea"), tmp_path, *args)
@@ -119,8 +119,8 @@ def confident(point):
         assert low <= sum(window[name] for window in windows) / 3 <= high
 
 
-def test_summary_to_stdout(perf_servers, tmp_path):
-    """Then stdout holds nothing else, and the report is on stderr."""
+def test_the_summary_can_go_to_stdout(perf_servers, tmp_path):
+    """stdout holds only the summary; the report goes to stderr."""
     done = run(perf_servers.get("galatea"), tmp_path, "-m", "simple", "--json", "-")
     assert done.code == 0, done.err
     summary = json.loads(done.out)
@@ -129,14 +129,14 @@ def test_summary_to_stdout(perf_servers, tmp_path):
     same_figures(summary["points"][0], reported["points"][0])
 
 
-def test_one_window_has_no_interval(perf_servers, tmp_path):
+def test_a_single_window_has_no_interval(perf_servers, tmp_path):
     _, summary = measured(perf_servers.get("galatea"), tmp_path, "-m", "simple", "--request-count", "20")
     point, = summary["points"]
     assert point["request_count"] == 20 and len(point["windows"]) == 1
     assert "throughput_ci95" not in point and "latency_ci95" not in point
 
 
-def test_summary_cannot_be_written(perf_servers, tmp_path):
+def test_a_summary_that_cannot_be_written_is_an_error(perf_servers, tmp_path):
     done = run(perf_servers.get("galatea"), tmp_path, "-m", "simple", "--json", "no/such/folder.json")
     assert done.code == 99 and "no/such/folder.json" in done.err
     assert done.report()["points"], "the report is there all the same"
@@ -150,7 +150,7 @@ def runs_of(page):
     return json.loads(re.search(r'<script id="runs-data" type="application/json">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def test_page_compares_runs(perf_servers, tmp_path):
+def test_the_page_compares_runs(perf_servers, tmp_path):
     server = perf_servers.get("galatea")
     _, first = measured(server, tmp_path, "-m", "simple", "--label", "before the change")
     assert first["label"] == "before the change"
@@ -165,7 +165,7 @@ def test_page_compares_runs(perf_servers, tmp_path):
     assert not re.search(r"(src|href)=\"(?!#)|url\((?!#)|@import", page)
 
 
-def test_page_of_one_run(perf_servers, tmp_path):
+def test_the_page_shows_a_single_run(perf_servers, tmp_path):
     done = run(perf_servers.get("galatea"), tmp_path, "-m", "simple", "--html", "page.html")
     assert done.code == 0, done.err
     assert [len(one["points"]) for one in runs_of(done.path("page.html").read_text())] == [1]
@@ -182,7 +182,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", [*BROKEN, "missing.json"])
 def test_broken_summaries_are_refused(name, perf_servers, tmp_path):
-    """By name and before any load."""
+    """The tool names the file before it sends any load."""
     server = perf_servers.get("galatea")
     if name == "future.json":
         _, summary = measured(server, tmp_path, "-m", "simple", "--request-count", "5")
@@ -201,9 +201,8 @@ def test_broken_summaries_are_refused(name, perf_servers, tmp_path):
 
 @tiers.measure
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_stalls_cannot_be_hidden(protocol, perf_servers, tmp_path):
-    """The model stops for 0.3 s once in a second. One request was under way, and only it was slow; 60 more could not
-    even be sent in time."""
+def test_stalls_show_in_scheduled_latencies(protocol, perf_servers, tmp_path):
+    """The model stops for 0.3 s once a second. Only one request in progress was slow; 60 more could not be sent in time."""
     rate = perf_models.STALL_EVERY
     _, summary = measured(
         perf_servers.get("galatea"), tmp_path, "-m", "stalling", "-i", protocol, "--request-rate-range", rate, "--max-threads", "1",
@@ -220,7 +219,7 @@ def test_stalls_cannot_be_hidden(protocol, perf_servers, tmp_path):
 
 
 @tiers.measure
-def test_the_tool_is_the_limit(perf_servers, tmp_path):
+def test_a_saturated_tool_is_reported(perf_servers, tmp_path):
     """Requests of 4 MB for a model that does nothing with them: the tool is busy with sending."""
     args = ["-m", "dynamic", "--shape", "INPUT0:1000000", "--concurrency-range", "4"]
     done, summary = measured(perf_servers.get("galatea"), tmp_path, *args)
@@ -252,7 +251,7 @@ def on_terminal(args, folder):
     return b"".join(pieces).decode()
 
 
-def test_progress_on_a_terminal(perf_servers, tmp_path):
+def test_a_terminal_shows_the_progress(perf_servers, tmp_path):
     server = perf_servers.get("galatea")
     args = ["-m", "simple", *QUICK, "-u", server.http]
     shown = on_terminal(args, tmp_path / "terminal")
@@ -305,14 +304,14 @@ ODD = [
 
 
 @pytest.mark.parametrize("protocol, url, reason", ODD)
-def test_odd_addresses_are_refused(protocol, url, reason, tmp_path):
+def test_invalid_addresses_are_refused(protocol, url, reason, tmp_path):
     done = run(None, tmp_path, "-m", "simple", "-i", protocol, url=url)
     assert done.code == 3 and not done.out
     assert f"cannot use the URL '{url}' (-u): " in done.err and reason in done.err
 
 
 @pytest.mark.parametrize("protocol, form", [("http", "{}/"), ("http", "http://{}"), ("http", "HTTP://{}/"), ("grpc", "{}/"), ("grpc", "grpc://{}")])
-def test_addresses_written_in_other_ways(protocol, form, perf_servers, tmp_path):
+def test_every_address_form_is_accepted(protocol, form, perf_servers, tmp_path):
     server = perf_servers.get("galatea")
     url = form.format(server.grpc if protocol == "grpc" else server.http)
     done = run(server, tmp_path, "-m", "simple", "-i", protocol, "--request-count", "3", url=url)
@@ -341,8 +340,8 @@ def settings_of(server):
 
 @tiers.peers
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_trace_settings_arrive(protocol, tracing, tmp_path):
-    """At the whole server, as the real tool sets them; the report is the same."""
+def test_trace_settings_reach_the_server(protocol, tracing, tmp_path):
+    """The tool sets them for the whole server like perf_analyzer; the report is the same."""
     reports = {}
     tools = [perf_tool.OURS, perf_tool.REAL] if servers.has_perf_analyzer() else [perf_tool.OURS]
     for tool in tools:
@@ -360,7 +359,7 @@ def test_trace_settings_arrive(protocol, tracing, tmp_path):
 
 
 @tiers.peers
-def test_settings_that_are_not_given_stay(tracing, tmp_path):
+def test_omitted_trace_settings_are_not_changed(tracing, tmp_path):
     wanted = {"trace_level": ["OFF"], "trace_rate": "123", "trace_count": "-1", "log_frequency": "0"}
     assert clients.ask(tracing.http, "POST", "/v2/trace/setting", wanted)[0] == 200
     done = run(tracing, tmp_path, "-m", "simple", "--request-count", "3", "--trace-count", "9")
@@ -374,7 +373,7 @@ def test_settings_that_are_not_given_stay(tracing, tmp_path):
     ("galatea", "not supported"),
     pytest.param("triton", "trace file name is not given", marks=tiers.peers),
 ])
-def test_trace_settings_are_refused(target, reason, protocol, perf_servers, tmp_path):
+def test_refused_trace_settings_are_an_error(target, reason, protocol, perf_servers, tmp_path):
     done = run(perf_servers.get(target), tmp_path, "-m", "simple", "-i", protocol, *TRACE)
     assert done.code == 99 and not done.report()["points"]
     assert done.err.startswith("error: failed to create triton client backend: ") and reason in done.err

@@ -102,20 +102,20 @@ def compare(perf_servers, perf_data, recorded, tmp_path):
 
 
 @pytest.mark.parametrize("case, target", list(pairs(perf_cases.MODES, lambda case: str(case) in perf_cases.IN_COMMIT)))
-def test_report(case, target, compare):
+def test_reports_equal_perf_analyzers(case, target, compare):
     compare(case, target)
 
 
 @pytest.mark.parametrize("case, target", list(pairs(perf_cases.FAILURES)))
-def test_failure(case, target, compare):
-    """What cannot be measured is refused with the same words and the same exit status."""
+def test_failures_equal_perf_analyzers(case, target, compare):
+    """Impossible measurements are refused with the text and exit status of perf_analyzer."""
     compare(case, target)
 
 
 @pytest.mark.parametrize("case", [case for case in perf_cases.OPTIONS if case.name not in perf_cases.OTHERWISE], ids=str)
 @tiers.both
-def test_option(case, target, perf_data, recorded, tmp_path):
-    """A wrong option is refused with the same text; the usage text after it is our own."""
+def test_option_errors_equal_perf_analyzers(case, target, perf_data, recorded, tmp_path):
+    """Wrong options are refused with the same text; the usage text after it differs."""
     args = shlex.split(case.line.format(**perf_data)) + ["-u", "localhost:1"]
     run = perf_tool.run(perf_tool.TOOLS[target], args, tmp_path / "run")
     answer = {"shows_usage": perf_tool.USAGE.search(run.err) is not None, "messages": perf_tool.told(run.err), "code": run.code}
@@ -127,7 +127,7 @@ def test_option(case, target, perf_data, recorded, tmp_path):
     assert (run.code, wanted["code"]) == (3 if wanted["shows_usage"] and not perf_tool.STAND_IN else 99, 99)
 
 
-def test_bodies_within_lines_are_left_out():
+def test_bodies_within_lines_are_ignored():
     body = '{"id":"","inputs":[{"name":"A","shape":[1]}],"outputs":[{"name":"B"}]}'
     apart = f"Settings\n\nConcurrency: 1\ninference response: {body}\n  Pass [1] throughput: 12.5 infer/sec\n    Request count: 5\nEnd\n"
     within = f"Settings\n\nConcurrency: 1\n  Pass [1] throughput: inference response: {body}\n9 infer/sec\n    Request count: {body}7\n\nE{body}nd\n\n"

@@ -147,7 +147,7 @@ def probed(pages, folder, width):
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_layout(pages, tmp_path, width, scheme):
+def test_the_layout_fits_every_width(pages, tmp_path, width, scheme):
     outer = probed(pages, tmp_path, width)
     flags = ["--dump-dom", "--virtual-time-budget=60000", f"--window-size={width + 40},1200"]
     document, console = look(tmp_path, *flags, *SCHEMES[scheme], outer.as_uri())
@@ -165,7 +165,7 @@ def test_layout(pages, tmp_path, width, scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_screenshot(pages, tmp_path, scheme):
+def test_the_page_renders_in_both_colour_schemes(pages, tmp_path, scheme):
     page = next(page for page in pages if page.stem == "two")
     picture = tmp_path / f"{scheme}.png"
     flags = ["--window-size=1120,3400", f"--screenshot={picture}", *SCHEMES[scheme]]

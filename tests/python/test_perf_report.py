@@ -150,7 +150,7 @@ FAULTS = """(() => {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_every_page_is_whole_and_has_nothing_from_outside(name, page):
+def test_every_page_is_complete_and_loads_nothing_external(name, page):
     shown = page(*RUNS[name])
     assert shown.evaluate(FAULTS) == []
     assert shown.count("svg.chart") >= (0 if name in ("none", "empty") else 6)
@@ -159,14 +159,14 @@ def test_every_page_is_whole_and_has_nothing_from_outside(name, page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["one", "many", "unstable", "ensemble", "measured"])
-def test_who_uses_a_keyboard_or_a_screen_reader_can_use_the_page(name, scheme, page, chromium):
+def test_the_page_is_accessible_by_keyboard_and_screen_reader(name, scheme, page, chromium):
     chromium.emulate(scheme)
     shown = page(*RUNS[name])
     shown.evaluate("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
     assert shown.violations() == []
 
 
-def test_every_name_is_shown_as_it_is(page):
+def test_every_name_is_shown_unchanged(page):
     shown = page(*RUNS["hostile"])
     text = shown.evaluate("document.querySelector('main').textContent")
     assert text.count(SHOWN) >= 8 and shown.evaluate("document.title") == f"{SHOWN} – load test"
@@ -179,7 +179,7 @@ def text_of(page):
     return page.evaluate(f"(() => {{ const walk = {walk}, lines = []; while (walk.nextNode()) lines.push(walk.currentNode.data); return lines.join('\\n'); }})()")
 
 
-def test_numbers_are_those_of_the_runs(page):
+def test_numbers_equal_those_of_the_runs(page):
     ours = point(4, 12400.0, throughput_ci95=[12300.0, 12500.0])
     theirs = point(4, 10000.0, throughput_ci95=[9900.0, 10100.0])
     ours["latency"]["percentiles_us"]["99"] = 820.0
@@ -204,27 +204,27 @@ def test_a_rate_is_not_compared_with_a_concurrency(page):
     assert "no load in common" in text and "best of each" not in text and "the best of" not in text
 
 
-def test_steps_of_steps_have_bars_and_rows(page):
+def test_nested_steps_have_bars_and_rows(page):
     shown = page(*RUNS["ensemble"])
     for step in ("embed_text", "tokenizer", "rank_candidates"):
         assert step in shown.evaluate("[...document.querySelectorAll('.bar-label.step')].map((node) => node.textContent)")
         assert any(text.strip() == step for text in shown.evaluate("[...document.querySelectorAll('tr.step td')].map((node) => node.textContent)"))
 
 
-def test_the_schedule_has_lines_of_its_own(page):
+def test_scheduled_latencies_have_their_own_lines(page):
     late = {**point(1, 1.0)["latency"], "avg_us": 900.0}
     shown = page(run("rate", *(point(load, load, mode="request_rate", scheduled_latency=late) for load in (100, 200))))
     assert "p99 from the schedule" in text_of(shown) and shown.count("path[stroke-dasharray='5 4']") > 0
     assert "schedule" in shown.evaluate("[...document.querySelectorAll('#latency td')].map((node) => node.textContent)")
 
 
-def test_an_unstable_point_is_marked_and_not_the_best_one(page):
+def test_an_unstable_point_is_marked_and_never_the_best(page):
     assert "unstable" not in text_of(page(run("galatea", point(1, 1000.0), point(8, 5000.0))))
     text = text_of(page(run("galatea", point(1, 1000.0), point(8, 5000.0, unstable=True))))
     assert "8, unstable" in text and "1, unstable" not in text and "Best stable throughput" in text
 
 
-def test_runs_whose_intervals_overlap_have_no_headline(page):
+def test_runs_with_overlapping_intervals_have_no_headline(page):
     ours = point(4, 6000.0, throughput_ci95=[5000.0, 7000.0], latency_ci95=[800.0, 1200.0])
     theirs = point(4, 4800.0, throughput_ci95=[4000.0, 6000.0], latency_ci95=[900.0, 1500.0])
     shown = page(run("ours 1", ours), run("theirs 2", theirs))
@@ -238,7 +238,7 @@ def test_runs_whose_intervals_overlap_have_no_headline(page):
     assert shown.count(".better, .worse") == 0 and shown.count(".even") > 0
 
 
-def test_a_load_is_the_best_only_where_its_interval_is_apart(page):
+def test_a_load_is_the_best_only_if_its_interval_is_separate(page):
     points = [point(1, 1000.0, 600.0), point(8, 5000.0, 900.0)]
     text = text_of(page(run("galatea", *points)))
     assert "Best throughput" in text and "Lowest latency\n" in text
@@ -250,7 +250,7 @@ def test_a_load_is_the_best_only_where_its_interval_is_apart(page):
     assert "not every load has a confidence interval" in text_of(page(run("galatea", *points)))
 
 
-def test_an_unstable_point_shows_every_window_and_why(page):
+def test_an_unstable_point_shows_every_window_and_the_reason(page):
     shown = page(unstable_run())
     text = text_of(shown)
     for wanted in ["Unstable because the last 3 windows differ by 42% in throughput", "Window 1: 9,000 inferences/s. ", "Window 5: 6,200 inferences/s, merged. ", "failed"]:
@@ -258,7 +258,7 @@ def test_an_unstable_point_shows_every_window_and_why(page):
     assert shown.evaluate("[...document.querySelectorAll('#unstable td')].filter((node) => node.textContent === 'merged').length") == 3
 
 
-def test_a_higher_throughput_that_was_not_stable_stands_beside_the_best_stable_one(page):
+def test_a_higher_unstable_throughput_is_shown_beside_the_best_stable_one(page):
     one = unstable_run()
     figures = "[...document.querySelectorAll('dl.figures > div')].map((node) => node.textContent)"
     shown = page(one).evaluate(figures)
@@ -272,7 +272,7 @@ def test_a_higher_throughput_that_was_not_stable_stands_beside_the_best_stable_o
     assert "Higher, but unstable" not in " ".join(page(lower).evaluate(figures)), "what is lower is no news"
 
 
-def test_what_a_mark_means_is_shown_beside_the_pointer_and_tables_are_printed(page):
+def test_marks_have_tooltips_and_tables_are_printed(page):
     shown = page(*RUNS["one"])
     shown.tab.locator("#throughput .for-wide .mark .marker").first.hover()
     assert shown.text(".tip").startswith("one\nconcurrency 8\n9,000 inferences/s\np95 latency")
@@ -304,7 +304,7 @@ def test_what_a_mark_means_is_shown_beside_the_pointer_and_tables_are_printed(pa
     ("[polyline([[1, 2], [3.04, 4.06]]), polyline([null, [1, 2], [3, 4], null, [5, 6]])]", "M1_2L3_4.1 M1_2L3_4M5_6"),
     ("[0.9, 1, 1.2, 2.1, 950].map(roundUp)", "1 1 2 5 1000"),
 ])
-def test_values_are_written_as_people_read_them(expression, wanted, value):
+def test_values_are_formatted_for_people(expression, wanted, value):
     assert [str(one).replace(" ", "_") for one in value(expression)] == wanted.split(" ")
 
 
@@ -328,7 +328,7 @@ def test_values_are_written_as_people_read_them(expression, wanted, value):
     "((parts) => us(parts, 'infer') === 70 && us(parts, 'network') === 50)(serverSegments(ensemble([step(30, 10), step(20, 20)], 10), 120))",
     "((parts) => us(parts, 'overlapping') === 100 && sumOf(parts) === 120)(serverSegments(ensemble([step(90, 1), step(80, 1)], 1), 120))",
 ])
-def test_places_and_sums_are_as_they_must_be(expression, value):
+def test_positions_and_sums_are_correct(expression, value):
     helpers = """
       const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
       const inside = (value, low, high) => value >= low && value <= high;
@@ -340,7 +340,7 @@ def test_places_and_sums_are_as_they_must_be(expression, value):
     assert value(f"(() => {{ {helpers} return {expression}; }})()")
 
 
-def test_a_headline_needs_intervals_apart_at_every_load(value):
+def test_a_headline_needs_separate_intervals_at_every_load(value):
     def sentence(*findings):
         measure = "{ name: 'Throughput', ratio: times, interval: (ends) => ends.join(' – ') }"
         given = [{"load": load, "ratio": (ours and sum(ours) / sum(theirs)) or 3.0, "intervals": [ours, theirs]} for load, ours, theirs in findings]

@@ -50,14 +50,14 @@ def refused(run, tool, *parts):
 
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_trusted(protocol, tool, perf_servers, tmp_path):
+def test_a_trusted_certificate_is_accepted(protocol, tool, perf_servers, tmp_path):
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
         answered(call(tool, protocol, proxy, tmp_path))
         assert proxy.handshakes and set(proxy.handshakes) == {None}
 
 
 @pytest.mark.parametrize("more", [["-a", "--concurrency-range", "3"], ["-a", "--streaming"]])
-def test_grpc_streams(more, perf_servers, tmp_path):
+def test_grpc_streams_work_over_tls(more, perf_servers, tmp_path):
     with perf_tls.TlsProxy("grpc", perf_servers.get("galatea")) as proxy:
         answered(call(perf_tool.OURS, "grpc", proxy, tmp_path, *more))
 
@@ -65,8 +65,8 @@ def test_grpc_streams(more, perf_servers, tmp_path):
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("trusts", ["client.pem", None])
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_another_authority(protocol, trusts, tool, perf_servers, tmp_path):
-    """None: what the system trusts, which the test's authority is not part of."""
+def test_an_unknown_authority_is_refused(protocol, trusts, tool, perf_servers, tmp_path):
+    """None stands for the authorities of the system, which do not include the test's."""
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
         run = call(tool, protocol, proxy, tmp_path, trusts=trusts)
         refused(run, tool, "certificate", f"localhost:{proxy.port}")
@@ -74,7 +74,7 @@ def test_another_authority(protocol, trusts, tool, perf_servers, tmp_path):
 
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_name_of_another(protocol, tool, perf_servers, tmp_path):
+def test_a_certificate_for_another_name_is_refused(protocol, tool, perf_servers, tmp_path):
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), shows="elsewhere") as proxy:
         refused(call(tool, protocol, proxy, tmp_path), tool, "certificate", f"localhost:{proxy.port}")
 
@@ -87,8 +87,8 @@ def test_name_of_another(protocol, tool, perf_servers, tmp_path):
     ("server", "client.pem", 1, 0, False),
     ("elsewhere", None, 0, 0, True),
 ])
-def test_checks_over_https(shows, trusts, peer, host, is_answered, tool, perf_servers, tmp_path):
-    """Authority and name are checked each by its own option."""
+def test_authority_and_name_checks_are_separate_over_https(shows, trusts, peer, host, is_answered, tool, perf_servers, tmp_path):
+    """Separate options switch off the checks of authority and name."""
     checks = ["--ssl-https-verify-peer", peer, "--ssl-https-verify-host", host]
     with perf_tls.TlsProxy("http", perf_servers.get("galatea"), shows) as proxy:
         run = call(tool, "http", proxy, tmp_path, *checks, trusts=trusts)
@@ -97,7 +97,7 @@ def test_checks_over_https(shows, trusts, peer, host, is_answered, tool, perf_se
 
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol, form", [("http", "pem"), ("http", "der"), ("grpc", "pem")])
-def test_certificate_of_the_client(protocol, form, tool, perf_servers, tmp_path):
+def test_a_client_certificate_is_sent(protocol, form, tool, perf_servers, tmp_path):
     key = "client.key.der" if form == "der" else "client.key"
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), asks_for_client=True) as proxy:
         answered(call(tool, protocol, proxy, tmp_path, *shows_client(protocol, form, key)))
@@ -106,7 +106,7 @@ def test_certificate_of_the_client(protocol, form, tool, perf_servers, tmp_path)
 
 @pytest.mark.parametrize("tool", perf_tool.BOTH)
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_certificate_of_the_client_is_missing(protocol, tool, perf_servers, tmp_path):
+def test_a_missing_client_certificate_is_reported(protocol, tool, perf_servers, tmp_path):
     """Python's asyncio ends such a connection without the alert that gives the reason; the client crate's tests have
     a server that sends it."""
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea"), asks_for_client=True) as proxy:
@@ -114,8 +114,8 @@ def test_certificate_of_the_client_is_missing(protocol, tool, perf_servers, tmp_
         assert not proxy.handshakes
 
 
-def test_key_of_another(perf_servers, tmp_path):
-    """Refused before anything is sent, with the file's name."""
+def test_a_key_of_another_certificate_is_refused(perf_servers, tmp_path):
+    """The tool refuses it by the name of the file before it sends anything."""
     with perf_tls.TlsProxy("http", perf_servers.get("galatea")) as proxy:
         run = call(perf_tool.OURS, "http", proxy, tmp_path, *shows_client("http", key="server.key"))
         refused(run, perf_tool.OURS, "client.pem", "server.key")
@@ -123,7 +123,7 @@ def test_key_of_another(perf_servers, tmp_path):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_port_without_tls(protocol, perf_servers, tmp_path):
+def test_a_port_without_tls_is_reported(protocol, perf_servers, tmp_path):
     server = perf_servers.get("galatea")
 
     class Plain:
@@ -133,7 +133,7 @@ def test_port_without_tls(protocol, perf_servers, tmp_path):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_port_with_tls_called_without(protocol, perf_servers, tmp_path):
+def test_a_port_with_tls_called_without_it_is_reported(protocol, perf_servers, tmp_path):
     with perf_tls.TlsProxy(protocol, perf_servers.get("galatea")) as proxy:
         args = [*COUNT, "-i", protocol, "-u", f"localhost:{proxy.port}"]
         refused(perf_tool.run(perf_tool.OURS, args, tmp_path), perf_tool.OURS, f"localhost:{proxy.port}")

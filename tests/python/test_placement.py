@@ -116,7 +116,7 @@ def check_memory(server, name):
 
 
 @tiers.peers
-def test_instances_without_a_policy_have_that_of_their_kind_in_the_real_server(stage):
+def test_in_triton_instances_without_a_policy_use_that_of_their_kind(stage):
     server = stage.get("triton", lambda folder, _: write(folder, "m", group("")), f"--host-policy=cpu,{PINNED}")
     assert placed(server, "m") == (([LAST], ordinary(server)),) * 2
 
@@ -137,12 +137,12 @@ def unprivileged(tmp_path_factory):
         yield server
 
 
-def test_instances_without_a_policy_have_that_of_their_kind(unprivileged):
+def test_instances_without_a_policy_use_that_of_their_kind(unprivileged):
     assert placed(unprivileged, "of_kind") == (([LAST], 19),) * 2
 
 
-def test_threads_of_onnx_runtime_run_where_the_instances_do(unprivileged):
-    """Those of the session are started while the model is loaded, before there is an instance."""
+def test_threads_of_onnx_runtime_run_on_the_cpus_of_the_instances(unprivileged):
+    """Session threads start while the model loads, before any instance."""
     if len(ALLOWED) > 1:
         found = sorted(name for name, cpus, _ in threads(unprivileged).values() if cpus == str(LAST))
         assert [name for name in found if name in ("simple_0_0", "onnxruntime")] == ["onnxruntime"] * 2 + ["simple_0_0"], found
@@ -151,7 +151,7 @@ def test_threads_of_onnx_runtime_run_where_the_instances_do(unprivileged):
         assert (clients.infer(stock, "http", "simple", {"INPUT0": ones, "INPUT1": ones})["OUTPUT0"] == 2).all()
 
 
-def test_a_model_of_high_priority_runs_as_others_where_it_may_not(unprivileged):
+def test_without_permission_a_high_priority_has_no_effect(unprivileged):
     """A warning says once what to do."""
     for name in ("m", "n"):
         assert placed(unprivileged, name) == (([LAST], 19),) * 2
@@ -166,8 +166,8 @@ def write_priorities(folder, _):
         write(folder, name, "optimization { priority: PRIORITY_MAX }\n")
 
 
-def test_priorities_of_models(stage):
-    """One of low priority lets others go first, one of high priority goes first where that is allowed."""
+def test_priorities_of_models_set_the_nice_value(stage):
+    """A low priority lets others go first; a high priority goes first if that is allowed."""
     server = stage.get("galatea", write_priorities)
     nice = ordinary(server)
     low, high = min(nice + 19, 19), max(nice - 5, -20) if may_raise_priority() else nice
@@ -188,8 +188,8 @@ def may_raise_priority():
 
 
 @tiers.peers
-def test_the_real_one_has_no_priorities(tmp_path):
-    """Which is why ours are our own: the thread of an instance has the nice value 0 there, whatever the model says."""
+def test_triton_ignores_priorities_of_models(tmp_path):
+    """Priorities are an extension: in Triton the thread of an instance always has the nice value 0."""
     write(tmp_path, "m", "optimization { priority: PRIORITY_MIN }\n")
     with servers.triton(tmp_path) as server:
         assert placed(server, "m") == ((ALLOWED, ordinary(server)),) * 2
@@ -206,7 +206,7 @@ def test_the_real_one_has_no_priorities(tmp_path):
         ("numa-node=1023", "host policy setting 'numa-node' names no NUMA node of this machine, which are 0-"),
     ],
 )
-def test_what_this_machine_does_not_have_is_told_at_the_start(tmp_path, setting, reason):
+def test_a_policy_unsuitable_for_this_machine_ends_the_start(tmp_path, setting, reason):
     command = [servers.galatea_binary(), "serve", f"--model-repository={tmp_path}", f"--host-policy=cpu,{setting}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1

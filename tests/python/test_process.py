@@ -76,8 +76,8 @@ def gate(tmp_path_factory):
     return tmp_path_factory.mktemp("gate") / "open"
 
 
-def test_while_draining_requests_and_open_connections_are_served_and_new_ones_refused(repository, serve, gate):
-    """Clients take an idle connection for one that works; calls of gRPC are made elsewhere after UNAVAILABLE."""
+def test_draining_serves_open_connections_and_refuses_new_ones(repository, serve, gate):
+    """HTTP clients reuse idle connections; gRPC clients go elsewhere after UNAVAILABLE."""
     repository.add("slow", "python", gated("execute", gate), files={"1/model.py": GATE})
     server = serve(repository.path)
     open_before = http.client.HTTPConnection(server.http, timeout=60)
@@ -108,7 +108,7 @@ def test_while_draining_requests_and_open_connections_are_served_and_new_ones_re
     assert server.wait_for_exit() == 0
 
 
-def test_requests_wait_for_the_start_over_grpc(repository, serve, gate):
+def test_grpc_requests_wait_for_the_start(repository, serve, gate):
     """The server is live and not ready, and a request sent meanwhile is answered once its model is there. No more than 1024
     wait: those beyond are refused at once, and liveness is answered beside them."""
     repository.add("slow", "python", gated("ready", gate), files={"1/model.py": GATE})
@@ -134,8 +134,8 @@ def test_requests_wait_for_the_start_over_grpc(repository, serve, gate):
     assert server.stop() == 0
 
 
-def test_a_server_that_leaves_serves_without_being_ready_and_waits_no_longer_than_it_is_told(repository, serve):
-    """The second signal ends the delay; what takes longer than --exit-timeout-secs does not hold the process up."""
+def test_a_stopping_server_serves_during_its_delay_and_is_not_ready(repository, serve):
+    """The second signal ends the delay; --exit-timeout-secs bounds requests that take longer."""
     repository.add("simple", "add_sub", add_sub_config())
     stuck = identity_config(more='parameters { key: "execute_delay_ms" value { string_value: "3600000" } }\n')
     repository.add("stuck", "identity", stuck)
@@ -156,7 +156,7 @@ def test_a_server_that_leaves_serves_without_being_ready_and_waits_no_longer_tha
     held.close()
 
 
-def test_a_terminal_shows_reasons_whole(repository):
+def test_a_terminal_shows_complete_reasons(repository):
     """A configuration error with its line and a caret on a terminal, in colours unless these are not wanted; one quoted
     line of the log where that is piped. The last line has the first reason."""
     repository.add("typo", "identity", 'imput { name: "A" }\n')
@@ -195,8 +195,8 @@ def test_a_terminal_shows_reasons_whole(repository):
 FAILS = identity_config() + 'parameters { key: "fail" value { string_value: "load" } }'
 
 
-def test_failed_model_ends_the_start(repository):
-    """By default one model that cannot be loaded ends the process with 1. Without: the scenario `repository_none_broken`."""
+def test_a_failed_model_ends_the_start(repository):
+    """One failed model ends the process with 1 by default. The scenario `repository_none_broken` has the other case."""
     repository.add("good", "identity", identity_config())
     repository.add("bad", "failing", FAILS)
     status, text = run("serve", f"--model-repository={repository.path}", "--http-port=0", "--grpc-port=0", "--metrics-port=0")
@@ -204,7 +204,7 @@ def test_failed_model_ends_the_start(repository):
     assert "failed to load 1 of 2 models (bad): load failed for model 'bad': " in text
 
 
-def test_a_failed_model_makes_no_difference_where_readiness_is_not_strict(shared):
+def test_a_failed_model_does_not_matter_without_strict_readiness(shared):
     server = shared()
     bad = server.write("bad", "failing", FAILS)
     assert clients.ask(server.http, "POST", f"/v2/repository/models/{bad}/load", {})[0] == 400
@@ -228,8 +228,8 @@ def as_tritonserver(tmp_path_factory):
     assert server.stop(signal.SIGINT) == 0, "SIGINT ends it too"
 
 
-def test_log_and_tables(as_tritonserver):
-    """What people grep in the log."""
+def test_the_log_has_tritons_lines_and_tables(as_tritonserver):
+    """People search the log for these lines."""
     text = as_tritonserver.text()
     assert "loading: one:1" in text and "successfully loaded 'one'" in text
     assert re.search(r"\| Model +\| Version +\| Status +\|", text)
@@ -239,12 +239,12 @@ def test_log_and_tables(as_tritonserver):
     assert json.loads(clients.ask(as_tritonserver.http, "GET", "/v2")[2])["name"] == "mine"
 
 
-def test_fronts_can_be_switched_off(as_tritonserver):
+def test_front_ends_can_be_switched_off(as_tritonserver):
     assert clients.ask(as_tritonserver.http, "GET", "/v2/health/ready")[0] == 200
     assert set(as_tritonserver.addresses) == {"HTTPService"}
 
 
-def test_several_repositories(as_tritonserver):
+def test_several_repositories_are_served(as_tritonserver):
     assert post(as_tritonserver, "one") == post(as_tritonserver, "two") == 200
 
 
@@ -268,12 +268,12 @@ def test_several_repositories(as_tritonserver):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_command_line_errors(args, text):
+def test_wrong_command_lines_are_refused(args, text):
     status, printed = run(*args)
     assert status != 0 and text in printed
 
 
-def test_help():
+def test_help_lists_the_flags():
     for args in (["--help"], ["serve", "--help"]):
         status, text = run(*args)
         assert status == 0

@@ -53,8 +53,8 @@ class Terminal:
         return status
 
 
-def test_up_at_a_terminal_shows_what_a_build_does_and_for_how_long(tmp_path):
-    """A line that changes: the step, the packages so far, the last line of the installer, the seconds; and none of the log."""
+def test_up_shows_step_and_duration_of_a_build_on_a_terminal(tmp_path):
+    """One updating line shows step, packages, the installer's last line and seconds; no log lines appear."""
     folder = slow_model(tmp_path)
     with PackageIndex(processes.WHEELS, numpy="stalled") as index:
         words = [servers.galatea_binary(), "up", folder, "--http-port=0", "--grpc-port=0", "--metrics-port=0"]
@@ -68,7 +68,7 @@ def test_up_at_a_terminal_shows_what_a_build_does_and_for_how_long(tmp_path):
     assert "\nI1" not in terminal.text(), "no line of the log"
 
 
-def test_the_log_tells_of_a_build_when_it_begins_while_it_lasts_and_when_it_ends(tmp_path):
+def test_the_log_reports_begin_progress_and_end_of_a_build(tmp_path):
     slow_model(tmp_path)
     with PackageIndex(processes.WHEELS, numpy="stalled") as index:
         server = servers.galatea(tmp_path / "models", env=variables(index, tmp_path / "home"), wait=False)
@@ -80,7 +80,7 @@ def test_the_log_tells_of_a_build_when_it_begins_while_it_lasts_and_when_it_ends
         server.wait_for_line(r"is built, in \d+\.\d s")
 
 
-def test_a_download_says_how_much_it_is_and_that_it_waits(tmp_path):
+def test_a_download_reports_its_size_and_that_it_waits(tmp_path):
     write_model(tmp_path / "models", "net", "galatea", "onnxruntime", identity_config(), {"1/model.onnx": ""})
     with SilentIndex() as index:
         env = {**variables(index, tmp_path / "home"), "GALATEA_ONNXRUNTIME_LIB": ""}
@@ -90,7 +90,7 @@ def test_a_download_says_how_much_it_is_and_that_it_waits(tmp_path):
         assert server.stop() == 0
 
 
-def test_pytorch_says_how_much_it_fetches_before_it_does(tmp_path):
+def test_a_pytorch_download_reports_its_size_first(tmp_path):
     with SilentIndex() as index:
         env = {**os.environ, **variables(index, tmp_path / "home"), "GALATEA_LIBTORCH": ""}
         words = [str(servers.galatea_binary()), "runtime", "install", "pytorch", "--reinstall"]

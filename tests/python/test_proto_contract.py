@@ -91,39 +91,39 @@ def both():
     return facts(our_files()), facts(client_files())
 
 
-def test_the_client_has_nothing_we_lack(both):
+def test_we_lack_nothing_of_the_clients_contract(both):
     ours, theirs = both
     missing = {k: v for k, v in theirs.items() if k not in ours and k not in DELIBERATE}
     assert missing == {}
 
 
-def test_we_have_nothing_the_client_lacks(both):
+def test_we_add_nothing_to_the_clients_contract(both):
     ours, theirs = both
     extra = {k: v for k, v in ours.items() if k not in theirs and k not in DELIBERATE}
     assert extra == {}
 
 
-def test_what_both_have_is_the_same(both):
+def test_common_parts_of_the_contract_are_equal(both):
     ours, theirs = both
     different = {k: (v, theirs[k]) for k, v in ours.items() if k in theirs and theirs[k] != v}
     assert different == {}
 
 
-def test_the_listed_differences_are_real(both):
+def test_the_listed_differences_exist(both):
     ours, theirs = both
     for name, (side, _reason) in DELIBERATE.items():
         has, lacks = (ours, theirs) if side == "ours" else (theirs, ours)
         assert name in has and name not in lacks, name
 
 
-def test_the_comparison_sees_the_contract(both):
+def test_the_comparison_reads_fields_and_methods(both):
     ours, _ = both
     assert ours[".inference.ModelInferRequest.raw_input_contents"].startswith("7 repeated bytes")
     assert ours[".inference.GRPCInferenceService/ModelStreamInfer"].startswith("stream ")
     assert len(ours) > 400
 
 
-def test_health_service_is_the_standard_one():
+def test_the_health_service_is_the_standard_one():
     (health,) = [f for f in our_files() if f.package == "grpc.health.v1"]
     (service,) = health.service
     assert [m.name for m in service.method] == ["Check", "Watch"]

@@ -66,13 +66,13 @@ def assert_same(got, wanted):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("model", ["dense", "pictures", "named", "views"])
-def test_models_are_equal_to_pytorch(server, packages, protocol, model):
+def test_outputs_equal_pytorchs(server, packages, protocol, model):
     inputs, outputs = expected(packages, model, None)
     with clients.client(server, protocol) as stock:
         assert_same(clients.infer(stock, protocol, model, inputs), outputs)
 
 
-def test_batches_of_any_size_and_clients_at_a_time(server, packages):
+def test_batches_of_any_size_by_concurrent_clients_are_correct(server, packages):
     inputs, outputs = expected(packages, "dense", None)
     x, y = inputs["INPUT__0"], outputs["OUTPUT__0"]
     before = clients.counts(server, "dense")
@@ -91,7 +91,7 @@ def test_batches_of_any_size_and_clients_at_a_time(server, packages):
     assert grown["executions"] < grown["success"] == 320, "requests were joined"
 
 
-def test_instances_keep_their_state_to_themselves_and_requests_stay_as_they_are(server):
+def test_instances_do_not_share_state_and_inputs_are_not_modified(server):
     """The model adds what it is given to its state and answers it, then clears its input."""
     x = np.array([1, 2, 3], np.float32)
     with clients.client(server, "http") as stock:
@@ -104,8 +104,8 @@ def test_instances_keep_their_state_to_themselves_and_requests_stay_as_they_are(
         assert value == len(mine)
 
 
-def test_shapes_and_types_that_were_not_compiled_for_do_not_reach_the_code(packages, tmp_path):
-    """The code itself would read beyond what it is given."""
+def test_shapes_and_types_not_compiled_for_are_refused(packages, tmp_path):
+    """The compiled code would read out of bounds."""
     shutil.copytree(packages / "dense", tmp_path / "dense")
     config = tmp_path / "dense/config.pbtxt"
     declared = config.read_text()
@@ -126,7 +126,7 @@ def mapped(server):
     return Path(f"/proc/{server.pid}/maps").read_text().count("galatea-pt2-")
 
 
-def test_reloads_leave_nothing_behind(server, packages):
+def test_reloads_leave_no_files_or_memory(server, packages):
     inputs, outputs = expected(packages, "dense", None)
     sizes, mappings = [], []
     for _ in range(RELOADS):
@@ -146,7 +146,7 @@ def test_reloads_leave_nothing_behind(server, packages):
     assert len(list(server.temporary.iterdir())) == 2
 
 
-def test_what_a_package_lacks_is_in_the_error(packages, tmp_path):
+def test_missing_parts_of_a_package_are_in_the_error(packages, tmp_path):
     shutil.copytree(packages / "foreign", tmp_path / "foreign")
     shutil.copytree(packages / "dense", tmp_path / "bare")
     (tmp_path / "bare/config.pbtxt").unlink()

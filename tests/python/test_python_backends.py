@@ -97,13 +97,13 @@ def refused(server, name, backend):
     return text.decode()
 
 
-def test_ours(server, backends):
+def test_custom_python_backends_work(server, backends):
     check(server)
     server.wait_for_line(f"greeter.*{backends}/greeter/model.py")
 
 
 @tiers.peers
-def test_real(backends, tmp_path):
+def test_custom_python_backends_work_in_triton(backends, tmp_path):
     real = servers.PEERS / "triton/server/backends/python"
     (tmp_path / "backends").mkdir()
     (tmp_path / "backends/python").symlink_to(real.resolve())
@@ -114,7 +114,7 @@ def test_real(backends, tmp_path):
         check(server)
 
 
-def test_settings_of_the_backend_go_before_those_of_python(server):
+def test_settings_of_the_backend_override_those_of_python(server):
     refused(server, "eve", "elsewhere")
     server.wait_for_line("no-such-python")
 
@@ -124,7 +124,7 @@ def test_the_backend_brings_its_environment(server):
     server.wait_for_line("pb_exec_env_model.py.tar.gz")
 
 
-def test_no_such_backend(server):
+def test_an_unknown_backend_is_refused(server):
     refused(server, "ned", "nobody")
     assert said(server, "bob") == ["hello bob from greeter"]
     server.wait_for_line("'ned'.*nobody")

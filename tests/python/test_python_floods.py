@@ -81,7 +81,7 @@ def others_answer(server):
     pid_of(server, "runner")
 
 
-def test_a_model_that_calls_itself_for_ever_does_not_end_the_server(server):
+def test_a_model_that_calls_itself_endlessly_does_not_end_the_server(server):
     before = rss(server.pid)
     status, answer = ask(server, "again", 1)
     assert status == 500 and b"4096 calls open already" in answer, answer[-500:]
@@ -91,7 +91,7 @@ def test_a_model_that_calls_itself_for_ever_does_not_end_the_server(server):
 
 
 @pytest.mark.parametrize("count", [3_000, pytest.param(50_000, marks=tiers.measure)])
-def test_a_flood_of_lines_and_responses_keeps_to_its_model(server, count):
+def test_a_flood_of_lines_and_responses_affects_only_its_model(server, count):
     before = rss(server.pid)
     status, answer = ask(server, "floods", count, Accept="application/x-ndjson")
     assert status == 200

@@ -143,7 +143,7 @@ def require_all(place):
 
 
 @pytest.mark.parametrize("attempt", isolation_attempts.ALL, ids=lambda attempt: attempt.name)
-def test_a_hostile_model_is_refused(places, others, attempt):
+def test_hostile_attempts_of_a_model_are_refused(places, others, attempt):
     allowed, answer = places("none"), None
     refused, answer = allowed.attempt(attempt, others)
     if refused and attempt.may_be_refused_anyway:
@@ -197,7 +197,7 @@ AT_STANDARD = {
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
 @pytest.mark.parametrize("name", [*ORDINARY, *AT_STANDARD])
-def test_what_models_do_every_day_works(places, level, name):
+def test_ordinary_model_code_works(places, level, name):
     said = places(level).run({**ORDINARY, **AT_STANDARD}[name])
     if level == "strict" and name in AT_STANDARD:
         assert said.startswith("PermissionError"), said
@@ -206,7 +206,7 @@ def test_what_models_do_every_day_works(places, level, name):
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
-def test_a_worker_that_ends_is_started_again_as_isolated(places, level):
+def test_a_restarted_worker_is_isolated_again(places, level):
     place = places(level)
     pid = place.run("import os; result = os.getpid()")
     assert "it is being restarted" in place.run("import os; os._exit(3)")
@@ -217,7 +217,7 @@ def test_a_worker_that_ends_is_started_again_as_isolated(places, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_root_keeps_no_power_over_the_machine(places, level):
+def test_a_worker_run_as_root_has_no_capabilities(places, level):
     sets = places(level).run("result = [int(l.split()[1], 16) for l in open('/proc/self/status') if l.startswith('CapEff')]")
     kept = int(sets.removeprefix("done: [").removesuffix("]"))
     # CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_BOOT, CAP_NET_ADMIN, CAP_MKNOD
@@ -225,7 +225,7 @@ def test_root_keeps_no_power_over_the_machine(places, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_floods_of_output_and_of_processes_end_no_server(places, level):
+def test_floods_of_output_and_processes_do_not_end_the_server(places, level):
     place = places(level)
     workers = len(processes.running(place.server.pid))
     printed = place.run("import sys\nfor _ in range(400): sys.stdout.write('x' * 10_000)\nsys.stdout.flush(); result = 1")
@@ -248,7 +248,7 @@ os._exit(1)
 
 
 @pytest.mark.parametrize("level", ["none", "standard"])
-def test_secrets_stay_with_the_server_unless_they_are_named(places, level):
+def test_secrets_are_withheld_unless_listed(places, level):
     place = places(level)
     seen = place.run("import os, subprocess; result = str(dict(os.environ)) + open('/proc/self/environ').read()"
                      " + subprocess.check_output(['env'], text=True)")
@@ -262,7 +262,7 @@ def test_secrets_stay_with_the_server_unless_they_are_named(places, level):
     assert not any(value in place.server.text() for value in SECRETS.values())
 
 
-def test_paths_are_added_to_what_models_reach(places, tmp_path):
+def test_listed_paths_are_added(places, tmp_path):
     place = places("strict")
     require_all(place)
     weights = str(place.data / "weights")
@@ -276,7 +276,7 @@ def test_paths_are_added_to_what_models_reach(places, tmp_path):
         server.wait_for_line("--python-readable-path=/nowhere/data: there is no such file or folder")
 
 
-def test_a_model_that_is_named_loads_what_the_repository_has(tmp_path):
+def test_a_listed_model_may_load_only_models_of_the_repository(tmp_path):
     write_model(tmp_path, "named", "galatea", "python", CONFIG, {"1/model.py": MODEL})
     write_model(tmp_path, "other", "galatea", "python", CONFIG, {"1/model.py": MODEL})
     flags = ("--python-isolation=strict", "--model-control-mode=explicit", "--load-model=named", "--python-model-control=named")
@@ -292,7 +292,7 @@ def test_a_model_that_is_named_loads_what_the_repository_has(tmp_path):
         assert run("pb.unload_model('other'); result = 42") == "done: 42"
 
 
-def test_a_hardened_server_controls_no_models_for_a_model(tmp_path):
+def test_a_hardened_server_refuses_model_control_to_models(tmp_path):
     write_model(tmp_path, "m", "galatea", "python", CONFIG, {"1/model.py": MODEL})
     flags = ("--hardened", "--python-isolation=none", "--model-control-mode=explicit", "--load-model=m")
     with servers.galatea(tmp_path, *flags) as server:
@@ -309,7 +309,7 @@ def test_the_page_counts_what_each_level_refuses():
 
 
 @pytest.mark.parametrize("level", ["none", *LEVELS])
-def test_the_error_of_a_load_says_that_isolation_refuses(places, tmp_path, level):
+def test_a_load_error_mentions_the_isolation(places, tmp_path, level):
     place = places(level)
     secret = tmp_path / "secret"
     secret.write_text("")
@@ -323,7 +323,7 @@ def test_the_error_of_a_load_says_that_isolation_refuses(places, tmp_path, level
     assert "PermissionError" in error and f"--python-isolation={level}" in error and "--python-readable-path" in error, error
 
 
-def test_temporary_files_go_with_the_model(places):
+def test_temporary_files_are_removed_with_the_model(places):
     place = places("strict")
     place.write("leaves", MODEL)
     assert place.control("load", "leaves")[0] == 200
@@ -340,7 +340,7 @@ STRICT_FIRST = pytest.mark.parametrize("level", ["strict", pytest.param("standar
 
 
 @STRICT_FIRST
-def test_without_landlock_the_log_says_what_is_not_in_force(places, others, level):
+def test_without_landlock_the_log_lists_the_gaps(places, others, level):
     place = places(level, LANDLOCK)
     told = [line for line in place.server.log if "in force only in part" in line]
     assert len(told) == 1 and "without Landlock, models read and change" in told[0] and "signals" in told[0], told
@@ -353,8 +353,8 @@ def test_without_landlock_the_log_says_what_is_not_in_force(places, others, leve
     assert place.server.process.poll() is None
 
 
-def test_a_killed_server_leaves_nothing_for_longer_than_to_the_next(places):
-    """The one that is killed, and the next, are those of the tests before and after this one."""
+def test_leftovers_of_a_killed_server_are_removed_by_the_next(places):
+    """The killed server served the test before this one; the next server serves the test after it."""
     first, second = places("strict", LANDLOCK), places("standard")
     left = Path(first.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
     used = Path(second.run("import tempfile; result = tempfile.gettempdir()").removeprefix("done: "))
@@ -366,7 +366,7 @@ def test_a_killed_server_leaves_nothing_for_longer_than_to_the_next(places):
 
 
 @STRICT_FIRST
-def test_without_seccomp_the_log_says_what_is_not_in_force(places, others, level):
+def test_without_seccomp_the_log_lists_the_gaps(places, others, level):
     place = places(level, SECCOMP)
     told = [line for line in place.server.log if "in force only in part" in line]
     assert len(told) == 1 and "without seccomp" in told[0], told
@@ -379,8 +379,8 @@ def test_without_seccomp_the_log_says_what_is_not_in_force(places, others, level
     assert place.server.process.poll() is None
 
 
-def test_tensors_of_every_size_and_calls_to_other_models_pass(places):
-    """What server and worker exchange needs none of what is refused."""
+def test_tensors_of_every_size_and_model_calls_work(places):
+    """Server and worker exchange data without any refused call."""
     identity = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \
         "        return [pb.InferenceResponse([pb.Tensor('OUT', r.inputs()[0].as_numpy())]) for r in requests]\n"
     caller = "import triton_python_backend_utils as pb\n\n\nclass TritonPythonModel:\n    def execute(self, requests):\n" \
@@ -398,7 +398,7 @@ def test_tensors_of_every_size_and_calls_to_other_models_pass(places):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_backend_written_in_python_reads_what_lies_beside_it(places, level):
+def test_a_custom_python_backend_reads_files_beside_it(places, level):
     place = places(level)
     place.write("written", None, backend="mine")
     assert place.control("load", "written")[0] == 200

@@ -73,13 +73,13 @@ def check(answer, name, target):
 
 
 @pytest.mark.parametrize("name", played(PLAYS, "galatea"))
-def test_ours(players, name):
+def test_model_answers_equal_the_record(players, name):
     check(players["galatea"].answer(name), name, "galatea")
 
 
 @tiers.peers
 @pytest.mark.parametrize("name", played(filter(is_harmless, PLAYS), "triton"))
-def test_real(players, name, request):
+def test_tritons_answers_equal_the_record(players, name, request):
     """With --record its answer becomes the record."""
     answer = players["triton"].answer(name)
     if isinstance(answer, dict) and "closed" in answer:
@@ -89,18 +89,18 @@ def test_real(players, name, request):
     check(answer, name, "triton")
 
 
-def test_every_play_is_recorded():
+def test_every_case_is_recorded():
     assert set(PLAYS) == set(RECORDED)
 
 
-def test_differences_are_differences_of_plays():
+def test_listed_differences_belong_to_existing_cases():
     for name in python_cases.differences():
         assert name in PLAYS
         assert python_cases.wanted(name, "galatea") != RECORDED[name], name
 
 
-def test_models_exercise_the_whole_surface():
-    """No name of the surface is in no model of ours."""
+def test_the_models_use_every_name_of_the_interface():
+    """Every name of the interface occurs in one of the models."""
     source = "".join(path.read_text(encoding="utf-8") for path in python_cases.MODELS.rglob("*.py"))
     surface = (MODELS_SURFACE + " " + HELPERS).split()
     assert not [name for name in surface if name not in source]

@@ -116,7 +116,7 @@ def started(tmp_path, shared):
 
 @tiers.both
 def test_short_requests_do_not_wait_behind_a_long_one(target, started):
-    """Both instances are busy, a long request is the first that waits: the short ones behind it need the other instance only."""
+    """A long request waits first while both instances are busy; the short ones behind it need only the other instance."""
     gates = started(target, 2)
     busy = gates.begin("x", "y")
     long, *short = gates.queue("long", *[""] * 7)
@@ -128,8 +128,8 @@ def test_short_requests_do_not_wait_behind_a_long_one(target, started):
 
 
 @tiers.both
-def test_a_request_that_may_be_late_does_not_fail(target, started):
-    """Its time-out is over while it waits and when it is executed, and the policy of its queue is DELAY."""
+def test_a_request_with_policy_delay_does_not_fail(target, started):
+    """Its timeout ends while it waits; the queue policy is DELAY, so it is executed."""
     policy = "default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 100000 allow_timeout_override: true }"
     code = GATE.replace("[0].decode()", "[0][0].decode()").replace("np.zeros(1", "np.zeros((1, 1)")
     gates = started(target, 1, "max_batch_size: 1\n" + CONFIG + f"dynamic_batching {{ {policy} }}\n", code)
@@ -162,14 +162,14 @@ def one_at_a_time(gates, hold):
 
 
 @tiers.both
-def test_a_request_is_pending_until_the_model_begins_with_it(target, started):
+def test_a_request_is_pending_until_the_model_begins_it(target, started):
     figures = one_at_a_time(started(target, 1), lambda: None)
     assert (figures["queue"]["count"], figures["compute_infer"]["count"], figures["success"]["count"]) == (4, 4, 4)
 
 
 @tiers.measure
 @pytest.mark.parametrize("target", ["galatea", "triton"])
-def test_a_request_is_queued_until_the_model_begins_with_it(target, started):
+def test_queue_time_ends_when_the_model_begins(target, started):
     began = time.monotonic()
     figures = one_at_a_time(started(target, 1), lambda: time.sleep(0.2))
     took = (time.monotonic() - began) * 1e9
@@ -179,8 +179,8 @@ def test_a_request_is_queued_until_the_model_begins_with_it(target, started):
 
 
 @tiers.both
-def test_a_long_request_among_many_short_ones_holds_up_none_of_them(target, started):
-    """While short ones come as fast as they can, so that many are on their way to each instance."""
+def test_a_long_request_does_not_delay_many_short_ones(target, started):
+    """Short requests arrive so fast that each instance prefetches many."""
     gates, has_ended = started(target, 2), threading.Event()
     counts = [0] * 16
 
@@ -204,8 +204,8 @@ def test_a_long_request_among_many_short_ones_holds_up_none_of_them(target, star
     assert long[0].result(LIMIT) == 200
 
 
-def test_what_nobody_waits_for_is_not_executed(started):
-    """The real server executes it all the same."""
+def test_abandoned_requests_are_not_executed(started):
+    """Triton executes abandoned requests anyway."""
     gates = started("galatea", 1)
     answers = gates.begin("a")
     answers += gates.queue("b")
@@ -267,7 +267,7 @@ class TritonPythonModel:
 """
 
 
-def test_a_model_that_is_not_ready_by_its_own_check(shared):
+def test_a_model_that_reports_itself_unready_is_not_ready(shared):
     """The real server that is installed does not know `is_ready` yet: the texts are those of its other models."""
     server = shared()
     folder = server.place("asked", "python", CONFIG, files={"1/model.py": ASKS, "1/how": "true"})
@@ -314,7 +314,7 @@ def load(server, name):
     assert clients.ask(server.http, "POST", f"/v2/repository/models/{name}/load", {})[0] == 200
 
 
-def test_a_relative_environment_begins_in_the_working_directory(elsewhere):
+def test_a_relative_environment_path_is_tried_in_the_working_directory(elsewhere):
     (elsewhere.place / "here/envs").mkdir()
     os.symlink(sys.prefix, elsewhere.place / "here/envs/mine")
     config = CONFIG + 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "envs/mine" } }\n'

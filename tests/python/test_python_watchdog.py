@@ -36,7 +36,7 @@ def check_successor(server, first):
     eventually("only the new worker is left", lambda: processes.children(server.pid) == [pid])
 
 
-def test_a_stopped_worker_does_not_hang_its_callers(looping):
+def test_a_stopped_worker_does_not_block_its_callers(looping):
     first = pid_of(looping, "runner")
     os.kill(first, signal.SIGSTOP)
     status, answer = post(looping, "runner")
@@ -47,14 +47,14 @@ def test_a_stopped_worker_does_not_hang_its_callers(looping):
 
 
 @tiers.measure
-def test_callers_of_a_stopped_worker_wait_not_much_longer_than_they_must(looping):
+def test_callers_of_a_stopped_worker_wait_little_longer_than_the_limit(looping):
     os.kill(pid_of(looping, "runner"), signal.SIGSTOP)
     begin = time.monotonic()
     assert post(looping, "runner")[0] == 503 and time.monotonic() - begin < 8
 
 
-def test_readiness_tells_that_an_idle_worker_is_stopped(looping):
-    """No request comes: not ready until the worker is replaced."""
+def test_a_stopped_idle_worker_is_not_ready(looping):
+    """Without any request the model is not ready until the worker is replaced."""
     first = pid_of(looping, "runner")
     looping.hold.touch()
     os.kill(first, signal.SIGSTOP)
@@ -75,8 +75,8 @@ def test_a_model_in_an_endless_loop_is_replaced(looping):
     check_successor(looping, first)
 
 
-def test_a_model_loaded_with_its_files_restarts(shared):
-    """Its files came over the network: they are there for as long as the model, not only for the load."""
+def test_a_model_loaded_from_a_request_restarts(shared):
+    """The load request carried the files: they exist as long as the model, not only during the load."""
     server = shared()
     name = server.name("sent")
     files = {"config": '{"backend":"python","input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],'

@@ -144,8 +144,8 @@ def wait_for_another(server, name, first):
 THREE = "instance_group [ { count: 3 kind: KIND_CPU } ]\n"
 
 
-def test_killed_under_load(runner):
-    """Eight callers: only the request that the worker was executing fails, the others wait for its successor."""
+def test_a_kill_under_load_fails_one_request(runner):
+    """Eight callers wait: only the executing request fails; the next worker answers the others."""
     first, stop, answers = pid_of(runner, "runner"), [], []
 
     def call():
@@ -175,7 +175,7 @@ def test_killed_under_load(runner):
 
 
 @tiers.measure
-def test_a_killed_worker_is_there_again_soon(runner):
+def test_a_killed_worker_is_restarted_quickly(runner):
     first = pid_of(runner, "runner")
     begin = time.monotonic()
     os.kill(first, signal.SIGKILL)
@@ -183,8 +183,8 @@ def test_a_killed_worker_is_there_again_soon(runner):
     assert time.monotonic() - begin < 1 + interpreter_start()
 
 
-def test_killed_workers_leave_nothing_behind(runner):
-    """Six deaths, one right after the other: the same number of processes and files as after the first."""
+def test_killed_workers_leave_no_processes_or_files(runner):
+    """Six kills in a row leave as many processes and files as the first one."""
     pid, files = pid_of(runner, "runner"), None
     for _ in range(6):
         os.kill(pid, signal.SIGKILL)
@@ -194,7 +194,7 @@ def test_killed_workers_leave_nothing_behind(runner):
     eventually("files are closed", lambda: processes.open_files(runner.pid) <= files + 2)
 
 
-def test_exit_in_execute(runner):
+def test_an_exit_in_execute_fails_the_request_and_restarts_the_worker(runner):
     status, answer = post(runner, "runner", 2)
     assert status in (500, 503) and "runner" in answer["error"]
     eventually("the model answers again", lambda: post(runner, "runner")[0] == 200)
@@ -215,8 +215,8 @@ def with_workers(folder, serve, *flags):
     return server, workers
 
 
-def test_server_killed(tmp_path, serve):
-    """kill -9 of the server: no worker survives it, and nothing of it had a name in /dev/shm."""
+def test_a_killed_server_leaves_no_workers_or_memory(tmp_path, serve):
+    """After kill -9 of the server no worker survives, and /dev/shm holds nothing of it."""
     server, workers = with_workers(tmp_path, serve)
     assert not [memory for pid in (server.pid, *workers) for memory in processes.named_memory(pid)]
     server.process.kill()
@@ -230,8 +230,8 @@ def open_identity():
     return (python_cases.MODELS / "plain_identity/1/model.py").read_text()
 
 
-def test_server_ended_in_order(tmp_path, serve):
-    """No worker is left; the last lines of a log of JSON are JSON as well."""
+def test_a_stopped_server_leaves_no_workers_and_valid_logs(tmp_path, serve):
+    """No worker is left, and the last lines of a JSON log are JSON too."""
     server, workers = with_workers(tmp_path, serve, "--log-format=json")
     assert server.stop() == 0
     assert processes.wait_for_end(workers, 60) == []
@@ -240,8 +240,8 @@ def test_server_ended_in_order(tmp_path, serve):
     assert any(line["text"] == "Signal (15) received." for line in lines)
 
 
-def test_forks(runner):
-    """A fork that ends is nothing; one that lives on hides its parent's death from no one."""
+def test_child_processes_do_not_hide_a_workers_end(runner):
+    """A child that ends has no effect; one that lives on does not hide the death of the worker."""
     first = pid_of(runner, "runner")
     assert post(runner, "runner", 3)[0] == 200
     assert pid_of(runner, "runner") == first
@@ -256,8 +256,8 @@ def test_forks(runner):
             os.kill(fork, signal.SIGKILL)
 
 
-def test_prints(runner):
-    """What a model prints comes out of the server as it is, long and broken lines too; a child's as well."""
+def test_printed_lines_are_passed_on_unchanged(runner):
+    """The server passes on the output of a model and its children unchanged, long and partial lines included."""
     printed = {5: ["^a line to stdout$", "^a line to stderr$"], 6: [f"^{'x' * 300_000}$"], 7: ["^from a child$"], 8: ["no text$"]}
     # One after the other: what comes from stderr while a long line of stdout is still coming stands in the middle of it.
     for case, lines in printed.items():
@@ -277,8 +277,8 @@ def test_lines_of_two_models_do_not_mix(shared):
     assert set(said()) == {"first half, second half"}
 
 
-def test_prints_where_the_log_is_json(shared):
-    """Each line is a JSON object, and those of a model say which one."""
+def test_printed_lines_become_json_in_a_json_log(shared):
+    """Each line is a JSON object; lines of a model name the model."""
     server = with_runner(shared(*shared_flags.in_json()))
     for case in (5, 6, 7, 8):
         assert post(server, "runner", case)[0] == 200
@@ -294,8 +294,8 @@ def test_prints_where_the_log_is_json(shared):
     assert all(line["time"] and line["level"] and line["text"] and line["pid"] == server.pid for line in said())
 
 
-def test_log_settings_reach_models_that_run(runner):
-    """Their loggers say more or less from the change on."""
+def test_log_settings_reach_running_models(runner):
+    """Loggers of running models follow the change at once."""
     try:
         for change, more in (({}, 1), ({"log_verbose_level": 1}, 2), ({"log_info": False}, 1), ({"log_verbose_level": 0}, 0)):
             set_log(runner, change)
@@ -318,8 +318,8 @@ def lines_of_a_request(server):
     return sum("said by the logger of the model" in line for line in server.log[begin:])
 
 
-def test_a_reader_of_the_log_that_stands_still_stops_no_request(runner):
-    """More is printed than the pipe and the server's own memory hold while nobody reads; what is missing is told."""
+def test_a_stalled_log_reader_blocks_no_request(runner):
+    """Output exceeds the pipe and the buffer while nobody reads; the log counts the lost lines."""
     # The thread that reads the server's output waits for this lock at the next line.
     with runner._changed:
         for _ in range(16):
@@ -333,7 +333,7 @@ def test_a_reader_of_the_log_that_stands_still_stops_no_request(runner):
 
 
 def test_an_exception_is_logged_once_with_its_traceback(runner):
-    """In the log with model, version and request id, the exception it came from included; clients get its text only."""
+    """The log has model, version, request id and cause; clients get only the message."""
     status, answer = post(runner, "runner", 9)
     assert status == 500 and "RuntimeError: not loaded" in answer["error"], answer
     assert "KeyError" not in answer["error"]
@@ -345,8 +345,8 @@ def test_an_exception_is_logged_once_with_its_traceback(runner):
     assert runner.text().count("KeyError: 'weights'") == 1
 
 
-def test_one_of_three_workers(shared):
-    """With two of three instances left the model answers on."""
+def test_a_model_answers_with_one_of_three_workers_lost(shared):
+    """The model answers with the two remaining instances."""
     server = with_runner(shared(), THREE)
     workers = eventually("three workers run", lambda: len(found := processes.running(server.pid)) == 3 and found)
     server.hold.touch()
@@ -357,7 +357,7 @@ def test_one_of_three_workers(shared):
     eventually("three workers run again", lambda: len(processes.running(server.pid)) == 3)
 
 
-def test_unload_ends_workers(shared):
+def test_an_unload_ends_the_workers(shared):
     server = with_runner(shared())
     worker, files = pid_of(server, "runner"), None
     for _ in range(3):
@@ -371,8 +371,8 @@ def test_unload_ends_workers(shared):
 
 
 @tiers.peers
-def test_several_pythons(tmp_path, serve, capsys):
-    """As many minor versions as the machine has, in one server: by parameter, by requirements.txt, by option."""
+def test_several_python_versions_run_in_one_server(tmp_path, serve, capsys):
+    """One server runs all Python versions of the machine, chosen by parameter, requirements.txt or option."""
     found = processes.venvs()
     assert found, "the setup found no Python"
     names = {}
@@ -399,7 +399,7 @@ def test_several_pythons(tmp_path, serve, capsys):
 
 
 @tiers.measure
-def test_idle_worker_is_small(runner, capsys):
+def test_an_idle_worker_uses_little_memory(runner, capsys):
     worker = pid_of(runner, "runner")
     own, resident = processes.private_mb(worker), processes.rss_mb(worker)
     with capsys.disabled():

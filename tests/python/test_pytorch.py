@@ -134,7 +134,7 @@ def twin(repository):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_twins_agree(server, repository, protocol):
+def test_outputs_equal_those_of_the_onnx_twin(server, repository, protocol):
     direct = twin(repository)
     with clients.client(server, protocol) as stock:
         for count in (1, 3, 64):
@@ -147,7 +147,7 @@ def test_twins_agree(server, repository, protocol):
             np.testing.assert_allclose(onnx_, torch, rtol=1e-5, atol=1e-5)
 
 
-def test_twins_agree_when_requests_are_joined(server, repository):
+def test_outputs_of_batched_requests_equal_those_of_the_onnx_twin(server, repository):
     direct = twin(repository)
     before = clients.counts(server, "digits_pt")
 
@@ -166,8 +166,8 @@ def test_twins_agree_when_requests_are_joined(server, repository):
     assert grown["executions"] < grown["success"] == 160, "requests were joined"
 
 
-def test_silero_answers_as_its_onnx_twin(server):
-    """The module keeps its state from frame to frame; the twin is given it back."""
+def test_silero_equals_its_onnx_twin(server):
+    """The module keeps its state between frames; the test passes it to the twin."""
     session = onnxruntime.InferenceSession(WHEELS / "silero_vad/data/silero_vad.onnx")
     time = np.arange(512 * 60) / 16000
     tone = sum(np.sin(2 * np.pi * 120 * k * time) / k for k in range(1, 12)) * (np.sin(2 * np.pi * 3 * time) > 0)
@@ -184,7 +184,7 @@ def test_silero_answers_as_its_onnx_twin(server):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_texts_and_dictionaries(server, protocol):
+def test_texts_and_dictionaries_are_answered(server, protocol):
     with clients.client(server, protocol) as stock:
         words = np.array([["one"], ["two"], [""]], dtype=object)
         got = clients.infer(stock, protocol, "shout", {"words": words})["shouted"]
@@ -193,16 +193,16 @@ def test_texts_and_dictionaries(server, protocol):
         assert clients.infer(stock, protocol, "minus", pair)["difference"].tolist() == [4, 4]
 
 
-def test_metadata(server):
+def test_metadata_and_configuration_are_answered(server):
     status, _, body = clients.ask(server.http, "GET", "/v2/models/digits_pt")
     assert status == 200 and b'"platform":"pytorch_libtorch"' in body.replace(b" ", b"")
 
 
-def test_the_log_has_the_skipped_auto_complete(server):
+def test_the_log_mentions_the_skipped_auto_complete(server):
     assert "skipping model configuration auto-complete for 'digits_pt': not supported for pytorch backend" in server.text()
 
 
-def test_a_broken_model_leaves_the_others_alone(tmp_path):
+def test_a_broken_model_does_not_affect_others(tmp_path):
     config = f'platform: "pytorch_libtorch" input {port("x", "FP32", 1)} output {port("y", "FP32", 1)}'
     write_model(tmp_path, "broken", config).write_bytes(b"PK no archive")
     torchscript.write_script(write_model(tmp_path, "sound", config), "x: Tensor) -> Tensor:\n    return x")

@@ -115,7 +115,7 @@ EXPIRED = '{"error":"Request timeout expired"}'
 
 
 @tiers.both
-def test_each_level_has_its_size(target, tmp_path, stage):
+def test_each_priority_level_has_its_queue_size(target, tmp_path, stage):
     levels = (
         "priority_levels: 2 default_priority_level: 2 default_queue_policy { max_queue_size: 2 } "
         "priority_queue_policy { key: 1 value { max_queue_size: 3 } }"
@@ -134,8 +134,8 @@ def test_each_level_has_its_size(target, tmp_path, stage):
 
 
 @tiers.both
-def test_higher_levels_go_first(target, tmp_path, stage):
-    """A level that is not named, or that there is not, is the default one. There may be as many as numbers."""
+def test_higher_priority_levels_go_first(target, tmp_path, stage):
+    """A missing or unknown level is the default one. Any number of levels is allowed."""
     levels = f"priority_levels: {2**64 - 1} default_priority_level: {2**32}"
     with Queue(target, stage, tmp_path, levels) as queue:
         first = queue.occupy()
@@ -149,7 +149,7 @@ def test_higher_levels_go_first(target, tmp_path, stage):
 
 
 @tiers.both
-def test_late_requests_of_a_level_are_executed_after_the_others_of_it(target, tmp_path, stage):
+def test_delayed_requests_are_executed_after_the_others_of_their_level(target, tmp_path, stage):
     policies = (
         "preferred_batch_size: [ 4 ] priority_levels: 2 default_priority_level: 2 "
         "default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 3600000000 allow_timeout_override: true }"
@@ -165,7 +165,7 @@ def test_late_requests_of_a_level_are_executed_after_the_others_of_it(target, tm
 
 
 @tiers.both
-def test_a_request_may_only_shorten_its_time_and_only_where_that_is_allowed(target, tmp_path, stage):
+def test_a_request_may_only_shorten_its_timeout_and_only_if_allowed(target, tmp_path, stage):
     policies = (
         "priority_levels: 3 default_priority_level: 1 "
         "default_queue_policy { default_timeout_microseconds: 1000 allow_timeout_override: true } "
@@ -192,7 +192,7 @@ def test_a_request_may_only_shorten_its_time_and_only_where_that_is_allowed(targ
 
 
 @tiers.both
-def test_the_largest_preferred_size_is_taken_although_more_wait(target, tmp_path, stage):
+def test_the_largest_preferred_size_is_used_even_if_more_requests_wait(target, tmp_path, stage):
     hold = {"TRITONSERVER_DELAY_SCHEDULER": "8"}
     with Queue(target, stage, tmp_path, "preferred_batch_size: [ 2, 4 ]", env=hold) as queue:
         answers = queue.queue(*"abcdef") + queue.queue("g", rows=3)
@@ -207,7 +207,7 @@ HOUR = "max_queue_delay_microseconds: 3600000000 "
 
 @tiers.both
 def test_a_batch_waits_for_a_preferred_size_or_the_end_of_the_delay(target, tmp_path, stage):
-    """One that waits for an hour is executed when it has its size, one that waits for a tenth of a second without it."""
+    """A batch with a delay of an hour runs when its size is reached; one with a tenth of a second runs without it."""
     with Queue(target, stage, tmp_path, HOUR + "preferred_batch_size: [ 4 ]", model="patient") as queue:
         assert statuses([queue.send(name, rows) for name, rows in (("a", 1), ("b", 2), ("c", 1))]) == [200] * 3
         assert [sorted(batch) for batch in queue.batches()] == [["a", "b", "c"]]
@@ -218,8 +218,8 @@ def test_a_batch_waits_for_a_preferred_size_or_the_end_of_the_delay(target, tmp_
 
 
 @tiers.both
-def test_a_time_that_ends_while_a_batch_grows(target, tmp_path, stage):
-    """The first is rejected before the others come, although an instance was free all the time."""
+def test_a_request_times_out_while_its_batch_grows(target, tmp_path, stage):
+    """The first request is rejected before the others come, although an instance was free."""
     policy = "default_queue_policy { default_timeout_microseconds: 3600000000 allow_timeout_override: true }"
     with Queue(target, stage, tmp_path, f"preferred_batch_size: [ 4, 8 ] {HOUR} {policy}") as queue:
         assert queue.answer("late", 1, {"timeout": 100_000}) == (503, EXPIRED)
@@ -228,8 +228,8 @@ def test_a_time_that_ends_while_a_batch_grows(target, tmp_path, stage):
 
 
 @tiers.both
-def test_a_late_request_makes_room_in_a_batch_that_grows(target, tmp_path, stage):
-    """The late one is executed when the delay is over, which is long enough for the others to come on any machine."""
+def test_a_delayed_request_leaves_a_growing_batch(target, tmp_path, stage):
+    """The late request runs when the delay is over, which leaves time for the others on any machine."""
     policy = "default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 3600000000 allow_timeout_override: true }"
     with Queue(target, stage, tmp_path, f"preferred_batch_size: [ 4, 8 ] max_queue_delay_microseconds: 8000000 {policy}") as queue:
         late = queue.queue("late", timeout=1)
@@ -239,8 +239,8 @@ def test_a_late_request_makes_room_in_a_batch_that_grows(target, tmp_path, stage
         assert [sorted(batch) for batch in queue.batches()] == [["a", "b"], ["late"]]
 
 
-def test_a_rejection_is_told_when_the_time_is_over(tmp_path, stage):
-    """And not when the instance is free, as by the real server."""
+def test_a_rejection_is_sent_when_the_timeout_ends(tmp_path, stage):
+    """Triton rejects it only when an instance is free."""
     for model, order in {"plain": "", "ordered": "preserve_ordering: true"}.items():
         policy = "default_queue_policy { default_timeout_microseconds: 3600000000 allow_timeout_override: true } "
         with Queue("galatea", stage, tmp_path, policy + order, model=model) as queue:
@@ -260,8 +260,8 @@ def test_a_rejection_is_told_when_the_time_is_over(tmp_path, stage):
 AUTO = 'parameters { key: "batch_delay" value { string_value: "auto" } }\n'
 
 
-def test_a_delay_that_is_learned_is_none_for_a_lone_caller(tmp_path, stage):
-    """Its longest is an hour: whatever waits, waits for good. What it does with several callers is shown by simulations."""
+def test_a_lone_caller_has_no_learned_delay(tmp_path, stage):
+    """The longest delay is an hour, so any wait would block. Simulations test several callers."""
     with Queue("galatea", stage, tmp_path, "max_queue_delay_microseconds: 3600000000", AUTO) as queue:
         for _ in range(50):
             assert queue.answer("again", 1, {})[0] == 200
@@ -270,7 +270,7 @@ def test_a_delay_that_is_learned_is_none_for_a_lone_caller(tmp_path, stage):
         assert found["galatea_batch_delay_duration_seconds", 'model="notes",version="1"'] == 0
 
 
-def test_no_delay_is_learned_unless_it_is_asked_for(tmp_path, stage):
+def test_delays_are_learned_only_on_request(tmp_path, stage):
     with Queue("galatea", stage, tmp_path, "") as queue:
         assert queue.answer("one", 1, {})[0] == 200
         assert not queue.figures("galatea_batch_delay_duration_seconds")

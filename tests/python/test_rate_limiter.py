@@ -162,7 +162,7 @@ def both_held(world, first, second, count):
 @tiers.both
 @pytest.mark.parametrize("is_given", [False, True], ids=["default", "explicit"])
 def test_models_that_share_a_resource_take_turns_by_priority(world, target, is_given):
-    """The larger demand is all there is: with it only one executes, the first twice as often as the second."""
+    """The supply is the larger demand: one model executes at a time, the first twice as often."""
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(f"{resource('R', 2)}, {resource('S', 2, is_global=True)}", priority=2))
     with world.start(target, ON, *(GIVEN if is_given else [])):
@@ -177,7 +177,7 @@ def test_models_that_share_a_resource_take_turns_by_priority(world, target, is_g
 
 
 @tiers.both
-def test_a_priority_of_zero_is_one(world, target):
+def test_a_priority_of_zero_counts_as_one(world, target):
     world.add("one", limited(resource("R", 1), priority=0))
     world.add("two", limited(resource("R", 1), priority=1))
     with world.start(target, ON):
@@ -190,7 +190,7 @@ def test_a_priority_of_zero_is_one(world, target):
 
 
 @tiers.both
-def test_models_run_beside_each_other_where_there_is_enough(world, target):
+def test_models_run_in_parallel_if_the_resource_suffices(world, target):
     world.add("one", limited(resource("SIX", 4)))
     world.add("two", limited(resource("SIX", 2), priority=2))
     with world.start(target, ON, *GIVEN):
@@ -202,7 +202,7 @@ def test_models_run_beside_each_other_where_there_is_enough(world, target):
 
 
 @tiers.both
-def test_instances_of_a_model_wait_for_each_other_too(world, target):
+def test_instances_of_a_model_wait_for_each_other(world, target):
     world.add("m", limited(resource("R", 4)), limited(resource("R", 2), priority=2))
     with world.start(target, ON):
         world.hold()
@@ -220,7 +220,7 @@ def test_instances_of_a_model_wait_for_each_other_too(world, target):
 
 
 @tiers.both
-def test_without_it_nothing_waits(world, target):
+def test_without_the_rate_limiter_nothing_waits(world, target):
     world.add("one", limited(resource("R", 4)))
     world.add("two", limited(resource("R", 4)))
     with world.start(target) as server:
@@ -233,7 +233,7 @@ def test_without_it_nothing_waits(world, target):
             server.wait_for_line("instance_group.rate_limiter of model 'one' has no effect: start the server with")
 
 
-def test_batches_are_full_where_the_other_instance_waits(world):
+def test_batches_are_full_while_the_other_instance_waits(world):
     """Any size is preferred, and still what comes while one instance executes is one batch for the next. The real one makes
     some of its batches before it knows how long they wait."""
     batching = "dynamic_batching { preferred_batch_size: [ 1, 2, 3, 4 ] }\n"
@@ -254,7 +254,7 @@ def test_batches_are_full_where_the_other_instance_waits(world):
 
 @tiers.both
 def test_a_sequence_stays_with_its_instance(world, target):
-    """Even if another instance would have the next turn. Two sequences, of which one executes at a time."""
+    """The next turn may belong to another instance. Two sequences execute one at a time."""
     batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }\n"
     groups = [limited(resource("R", 4)), limited(resource("R", 2), priority=5)]
     world.add("m", *groups, more=batching, batch=1)
@@ -283,7 +283,7 @@ def test_a_sequence_stays_with_its_instance(world, target):
 @pytest.mark.parametrize(("name", "there"), [
     ("ONE", 1), ("THREE", 3), ("OTHER", 0), ("NONE", 0), ("TWICE", 2), ("ALSO", None), ("ANY", None),
 ])
-def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, name, there):
+def test_a_model_with_a_demand_above_the_supply_does_not_load(world, target, name, there):
     world.add("m", limited(resource(name, 4)))
     with world.start(target, ON, EXPLICIT, *GIVEN):
         status, text = world.load("m")
@@ -300,7 +300,7 @@ def test_a_model_that_asks_for_more_than_there_is_does_not_load(world, target, n
 
 
 @tiers.both
-def test_a_resource_is_global_or_of_devices(world, target):
+def test_a_resource_is_either_global_or_per_device(world, target):
     world.add("one", limited(resource("R", 1, is_global=True)))
     world.add("two", limited(resource("R", 1)))
     with world.start(target, ON, EXPLICIT):
@@ -316,8 +316,8 @@ def test_a_resource_is_global_or_of_devices(world, target):
         assert world.infer("two")[0] == 200
 
 
-def test_what_there_is_by_default_follows_the_models_that_are_loaded(world):
-    """While others execute, which a load in the real one waits for."""
+def test_the_default_supply_follows_the_loaded_models(world):
+    """The supply changes while others execute; in Triton such a load waits."""
     world.add("small", limited(resource("R", 1), count=2))
     world.add("large", limited(resource("R", 2)))
     with world.start("galatea", ON, EXPLICIT):
@@ -331,7 +331,7 @@ def test_what_there_is_by_default_follows_the_models_that_are_loaded(world):
         assert {answer.result()[0] for answer in answers} == {200}
 
 
-def test_a_worker_that_dies_gives_back_what_it_held(world):
+def test_a_dead_worker_returns_its_permits(world):
     world.add("one", limited(resource("R", 1)))
     world.add("two", limited(resource("R", 1)))
     with world.start("galatea", ON):
@@ -349,7 +349,7 @@ def test_a_worker_that_dies_gives_back_what_it_held(world):
         assert world.infer("one")[0] == 200, "its worker was replaced"
 
 
-def test_requests_that_wait_for_a_permit_expire_and_are_cancelled(world):
+def test_requests_waiting_for_a_permit_expire_and_can_be_cancelled(world):
     policy = "dynamic_batching { default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 50000 } }\n"
     world.add("one", limited(resource("R", 1)))
     world.add("two", limited(resource("R", 1)), more=policy, batch=4)
@@ -365,8 +365,8 @@ def test_requests_that_wait_for_a_permit_expire_and_are_cancelled(world):
         assert world.infer("two", (1, 3))[0] == 200
 
 
-def test_a_model_that_goes_ends_its_requests_first(world):
-    """An unload while requests wait for a permit: they are executed."""
+def test_an_unload_first_executes_requests_waiting_for_a_permit(world):
+    """Requests wait for a permit during an unload: they are executed."""
     world.add("one", limited(resource("R", 1)))
     world.add("two", limited(resource("R", 1), count=2))
     with world.start("galatea", ON):

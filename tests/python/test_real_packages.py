@@ -77,7 +77,7 @@ def pipeline():
         yield running
 
 
-def test_digits(digits):
+def test_handwritten_digits_are_recognized(digits):
     server, held = digits
     with clients.client(server, "http") as stock:
         answers = [clients.infer(stock, "http", "digits", {"IMAGE": held["images"][i : i + 64]})["DIGIT"][:, 0] for i in range(0, 897, 64)]
@@ -87,7 +87,7 @@ def test_digits(digits):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_sentences(pipeline, protocol):
+def test_sentence_vectors_have_the_reference_similarities(pipeline, protocol):
     """Text in, vector out; the similarities of the model's own reference."""
     sentences = np.array([[FOOD.encode()], [BREAD.encode()], [BABY.encode()]], dtype=object)
     with clients.client(pipeline, protocol) as stock:
@@ -99,7 +99,7 @@ def test_sentences(pipeline, protocol):
     assert alone[0] @ vectors[0] == pytest.approx(1, abs=0.01)
 
 
-def test_environments_are_the_models_own(pipeline):
+def test_python_models_use_their_own_environments(pipeline):
     """Each of the two Python models runs in the environment of its own requirements.txt."""
     pythons = {Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0] for pid in processes.children(pipeline.pid)}
     assert len(pythons) == 2

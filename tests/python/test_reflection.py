@@ -21,7 +21,7 @@ def server(shared):
     return running
 
 
-def test_a_client_without_a_description_finds_and_calls_everything(server):
+def test_a_client_without_proto_files_finds_and_calls_everything(server):
     with grpc.insecure_channel(server.grpc) as channel:
         database = reflection.ProtoReflectionDescriptorDatabase(channel)
         assert set(database.get_services()) >= SERVICES
@@ -42,7 +42,7 @@ def test_a_client_without_a_description_finds_and_calls_everything(server):
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
-def test_both_versions_of_the_service(server, version):
+def test_both_versions_of_the_reflection_service_agree(server, version):
     """Their messages are the same but for the package."""
     requests = [
         reflection_pb2.ServerReflectionRequest(list_services=""),

@@ -49,7 +49,7 @@ def answer(server, model, shape):
 
 @tiers.both
 @pytest.mark.parametrize("model, shape", [("plain", [4]), ("ensemble", [4]), ("batched", [1, 4])])
-def test_a_request_that_is_executed_is_not_ended(stage, target, model, shape):
+def test_an_executing_request_is_not_ended_by_its_timeout(stage, target, model, shape):
     server = stage.get(target, write)
     with ThreadPoolExecutor(16) as callers:
         answers = list(callers.map(lambda _: answer(server, model, shape), range(REQUESTS)))
@@ -57,6 +57,6 @@ def test_a_request_that_is_executed_is_not_ended(stage, target, model, shape):
 
 
 @tiers.both
-def test_the_policy_of_a_queue_lets_it_act(stage, target):
+def test_a_timeout_acts_if_the_queue_policy_allows_it(stage, target):
     status, text = answer(stage.get(target, write), "overriding", [1, 4])
     assert (status, b"Request timeout expired" in text) == (503, True), text

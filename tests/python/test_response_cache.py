@@ -85,14 +85,14 @@ def test_an_equal_request_is_not_executed(cached, pair, protocol, scheduling):
     assert counted(cached, name) == (2, 3, 5, 3)
 
 
-def test_parameters_are_part_of_what_is_equal(cached):
+def test_parameters_are_part_of_the_key(cached):
     name = cached.add("answers", "python", ANSWERS_CONFIG, files={"1/model.py": ANSWERS.replace("VALUE", "1")})
     asked = [one(0), one(0, parameters={"add": 5}), one(0, id="x"), one(0, parameters={"add": 5}), one(0, parameters={"priority": 0})]
     assert [value_of(ask(cached, name, body)) for body in asked] == [1, 6, 1, 6, 1]
     assert counted(cached, name) == (3, 2, 5, 2)
 
 
-def test_an_answer_is_classified_after_it_was_found(cached):
+def test_a_cached_response_is_classified_per_request(cached):
     name = cached.add("identity", "identity", identity_config("TYPE_INT32", "3", more=CACHE))
     inputs = [clients.tensor_json("INPUT0", np.array([3, 9, 5], np.int32))]
     plain = {"inputs": inputs, "outputs": [{"name": "OUTPUT0"}]}
@@ -121,7 +121,7 @@ def totals(server):
     return [found[f"nv_cache_num_{name}", ""] for name in ("hits", "misses", "lookups", "entries")]
 
 
-def test_equal_requests_at_the_same_time_are_executed_once(cached, gates):
+def test_simultaneous_equal_requests_are_executed_once(cached, gates):
     before = totals(cached)
     answers = gates.begin("a")
     answers += [gates.send("a") for _ in range(7)]
@@ -135,7 +135,7 @@ def test_equal_requests_at_the_same_time_are_executed_once(cached, gates):
     assert [now - then for now, then in zip(totals(cached), before)] == [7, 1, 8, 1]
 
 
-def test_where_a_test_counts_what_is_queued_all_are_executed(shared):
+def test_with_held_requests_equal_ones_are_all_executed(shared):
     flags, env = shared_flags.observed()
     server = shared(*flags, env={**env, "TRITONSERVER_DELAY_SCHEDULER": "2"})
     name = server.add("simple", "add_sub", add_sub_config(more="dynamic_batching { }\n" + CACHE))
@@ -145,7 +145,7 @@ def test_where_a_test_counts_what_is_queued_all_are_executed(shared):
     assert counted(server, name) == (0, 1, 2, 1)
 
 
-def test_a_client_that_leaves_takes_no_other_with_it(cached, gates, tmp_path):
+def test_a_disconnected_first_client_does_not_fail_the_waiting_ones(cached, gates, tmp_path):
     body = {"inputs": [{"name": "IN", "shape": [1], "datatype": "BYTES", "data": [str(tmp_path / "a")]}]}
     first = http.client.HTTPConnection(cached.http, timeout=LIMIT)
     first.request("POST", f"/v2/models/{gates.model}/infer", json.dumps(body))
@@ -164,7 +164,7 @@ def test_a_failure_is_not_stored(cached):
     assert counted(cached, name) == (0, 3, 0, 3)
 
 
-def test_what_was_loaded_again_answers_anew(cached):
+def test_a_reloaded_model_is_executed_again(cached):
     name = cached.add("answers", "python", ANSWERS_CONFIG, files={"1/model.py": ANSWERS.replace("VALUE", "1")})
     assert [value_of(ask(cached, name, one(0))) for _ in range(2)] == [1, 1]
     cached.write("answers", "python", ANSWERS_CONFIG, files={"1/model.py": ANSWERS.replace("VALUE", "2")})
@@ -173,7 +173,7 @@ def test_what_was_loaded_again_answers_anew(cached):
     assert counted(cached, name) == (1, 1, 2, 1)
 
 
-def test_what_was_not_asked_for_the_longest_makes_room(small):
+def test_the_least_recently_used_entry_is_evicted(small):
     name = small.add("identity", "identity", identity_config("TYPE_INT32", "1", more=CACHE))
     before = clients.metrics(small)
     for value in (1, 2, 1, 3, 4, 5, 6, 1, 7, 8):
@@ -188,7 +188,7 @@ def test_what_was_not_asked_for_the_longest_makes_room(small):
     assert counted(small, name)[0] == before + 1
 
 
-def test_what_does_not_fit_is_told(small):
+def test_a_response_too_large_for_the_cache_is_reported(small):
     name = small.add("identity", "identity", identity_config("TYPE_INT32", "-1", more=CACHE))
     long = {"inputs": [clients.tensor_json("INPUT0", np.zeros(1000, np.int32))]}
     assert [ask(small, name, long)[0] for _ in range(2)] == [200, 200]
@@ -198,7 +198,7 @@ def test_what_does_not_fit_is_told(small):
     )
 
 
-def test_a_model_that_would_be_cached_says_so_without_a_cache(shared):
+def test_a_cacheable_model_without_a_cache_is_reported(shared):
     server = shared()
     name = server.add("identity", "identity", identity_config("TYPE_INT32", "1", more=CACHE))
     server.wait_for_line(f"response_cache of model '{name}' has no effect: the server has no cache")
@@ -231,7 +231,7 @@ def test_the_deprecated_option_makes_the_same_cache(small):
         (["redis,port=6379"], "Invalid argument - Failed to initialize RedisCache, didn't specify address. Must at a minimum specify"),
     ],
 )
-def test_what_is_no_cache_is_refused_as_by_triton(repository, flags, text):
+def test_invalid_cache_options_are_refused_like_in_triton(repository, flags, text):
     server = servers.galatea(repository.path, *(f"--cache-config={flag}" for flag in flags), wait=False)
     assert server.wait_for_exit() == 1
     assert f"error: creating server: {text}" in server.text()
@@ -250,7 +250,7 @@ def test_check_finds_an_ensemble_that_cannot_be_cached(repository):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_a_long_request_is_found_as_well(cached, protocol):
+def test_a_long_request_is_cached(cached, protocol):
     name = cached.add("identity", "identity", identity_config("TYPE_INT32", "-1", more=CACHE))
     long = np.arange(1_000_000, dtype=np.int32)
     with clients.client(cached, protocol) as stock:

@@ -62,19 +62,19 @@ def text(repository, redis):
     return repository.path
 
 
-def test_an_answer_is_stored_and_found(redis, text, serve):
+def test_a_response_is_stored_and_found(redis, text, serve):
     check_stored_and_found(redis, [serve(text, *redis.settings(pool_size=3))], "grpc", [(1, 1, 2, 1)])
 
 
 @tiers.peers
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_an_answer_is_stored_and_found_by_any_server(redis, text, serve, protocol):
+def test_a_response_is_stored_and_found_by_any_server(redis, text, serve, protocol):
     both = [serve(text, *redis.settings(pool_size=3)) for _ in range(2)]
     check_stored_and_found(redis, both, protocol, [(1, 1, 2, 1), (2, 0, 2, 0)])
 
 
 @tiers.peers
-def test_another_content_is_another_model(redis, tmp_path, serve):
+def test_another_model_content_has_other_keys(redis, tmp_path, serve):
     redis.ask("flushall")
     for name, value in (("old", "1"), ("copy", "1"), ("new", "2")):
         write_model(tmp_path / name, "answers", "galatea", "python", ANSWERS_CONFIG,
@@ -87,7 +87,7 @@ def test_another_content_is_another_model(redis, tmp_path, serve):
 
 
 @tiers.peers
-def test_what_another_program_wrote_is_no_answer(redis, identity, serve):
+def test_entries_of_other_programs_are_misses(redis, identity, serve):
     redis.ask("flushall")
     server = serve(identity, *redis.settings())
     asked(server, 1, 1)
@@ -101,7 +101,7 @@ def test_what_another_program_wrote_is_no_answer(redis, identity, serve):
 
 
 @tiers.peers
-def test_an_outage_costs_no_request(identity, serve):
+def test_an_outage_fails_no_request(identity, serve):
     with Redis() as first:
         server = serve(identity, *first.settings(socket_timeout=1000))
         assert asked(server, 1) == (1, 1, 2, 1)
@@ -114,7 +114,7 @@ def test_an_outage_costs_no_request(identity, serve):
 
 
 @tiers.measure
-def test_a_redis_that_stands_still_holds_nothing_up(identity, serve):
+def test_a_stalled_redis_blocks_no_request(identity, serve):
     with Redis() as slow:
         server = serve(identity, *slow.settings(socket_timeout=300, connect_timeout=300))
         asked(server, 1)
@@ -130,7 +130,7 @@ def test_a_redis_that_stands_still_holds_nothing_up(identity, serve):
 
 
 @tiers.peers
-def test_who_we_are(identity, serve):
+def test_credentials_are_sent_to_redis(identity, serve):
     variables = ("TRITONCACHE_REDIS_USERNAME", "TRITONCACHE_REDIS_PASSWORD")
     with Redis("--requirepass", PASSWORD) as locked:
         locked.ask("acl", "setuser", "cache", "on", ">other", "~galatea:*", "+@all", password=PASSWORD)
@@ -154,7 +154,7 @@ def test_who_we_are(identity, serve):
 
 
 @tiers.peers
-def test_no_redis_no_server(identity):
+def test_an_unreachable_redis_ends_the_start(identity):
     port = servers.free_ports(1)[0]
     for given, told in ((port, port), ("nonexistent", 0)):
         flags = ["--cache-config=redis,host=localhost", f"--cache-config=redis,port={given}"]
@@ -165,7 +165,7 @@ def test_no_redis_no_server(identity):
 
 
 @tiers.peers
-def test_encrypted(identity, serve, tmp_path_factory):
+def test_redis_connections_can_be_encrypted(identity, serve, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
     authority = certificates.Authority(folder)
     own, client = authority.issue(), authority.issue("/CN=client")

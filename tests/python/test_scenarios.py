@@ -23,14 +23,14 @@ def lend(pool):
 
 @tiers.both
 @pytest.mark.parametrize("path", scenarios.SCENARIOS, ids=lambda path: path.stem)
-def test_scenario(path, target, lend, request):
+def test_the_scenario_equals_its_record(path, target, lend, request):
     if target == "triton" and request.config.getoption("--record"):
         scenarios.record(path)
     differences = scenarios.check(path, target, lend)
     assert not differences, "\n  ".join(["", *differences])
 
 
-def test_order_of_keys_counts():
+def test_the_order_of_json_keys_counts():
     step, recorded = {"id": "x"}, {"status": 200, "text": '{"a":1,"b":2}'}
     assert not scenarios.faults(step, "galatea", recorded, recorded)
     assert scenarios.faults(step, "galatea", {"status": 200, "text": '{"b":2,"a":1}'}, recorded)

@@ -119,8 +119,8 @@ def vector_config(**more):
 # ---- what requests make the server hold
 
 
-def test_claims_of_strings_cost_what_was_sent(server):
-    """Many inputs, each of which says that it has a hundred million strings: the old server asked for all of it."""
+def test_claimed_string_counts_allocate_no_memory(server):
+    """Many inputs each claim a hundred million strings."""
     claim = b'{"name":"I%d","shape":[99999999],"datatype":"BYTES","data":[""]}'
     body = b'{"inputs":[' + b",".join(claim % number for number in range(100_000)) + b"]}"
     memory = Memory(server)
@@ -131,8 +131,8 @@ def test_claims_of_strings_cost_what_was_sent(server):
 
 
 @pytest.mark.parametrize("field", [5, 6], ids=["inputs", "outputs"])
-def test_empty_grpc_fields_cost_what_was_sent(server, field):
-    """Two bytes each on the wire, some 140 once decoded."""
+def test_empty_grpc_fields_cost_little_memory(server, field):
+    """Each field has two bytes on the wire and about 140 once decoded."""
     payload = service_pb2.ModelInferRequest(model_name="vector").SerializeToString() + bytes([field << 3 | 2, 0]) * 4_000_000
     memory = Memory(server)
     assert call(server, "ModelInfer", payload) in ("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED")
@@ -146,7 +146,7 @@ def small_request(model):
     return raw_http2.message(request.SerializeToString())
 
 
-def test_a_stream_is_not_read_ahead_without_bound(server):
+def test_a_stream_is_read_ahead_up_to_a_limit(server):
     """20 MB of tiny requests to a slow model: reading stops instead of the memory growing."""
     one = small_request("slow")
     connection = raw_http2.Connection(address(server.grpc), initial_window=1 << 30)
@@ -160,7 +160,7 @@ def test_a_stream_is_not_read_ahead_without_bound(server):
     serves_on(server)
 
 
-def test_streams_of_a_connection_are_bounded(server):
+def test_the_number_of_streams_of_a_connection_is_limited(server):
     """20,000 half-open streams on one connection, whatever the server allows: all but 1,000 are refused, or all end."""
     block = raw_http2.call("ModelInfer")
     connection = raw_http2.Connection(address(server.grpc))
@@ -176,8 +176,8 @@ def test_streams_of_a_connection_are_bounded(server):
     serves_on(server)
 
 
-def test_classification_of_a_large_tensor_costs_what_was_sent(server):
-    """As many numbers as are ranked."""
+def test_classification_of_a_large_tensor_costs_little_memory(server):
+    """The tensor has as many numbers as the server ranks at most."""
     count = 1_000_000
     outputs = [{"name": "OUTPUT0", "parameters": {"classification": 1, "binary_data": True}}]
     inputs = [{"name": "INPUT0", "shape": [count], "datatype": "FP32", "parameters": {"binary_data_size": 4 * count}}]
@@ -193,7 +193,7 @@ def test_classification_of_a_large_tensor_costs_what_was_sent(server):
 
 
 def test_long_bodies_of_many_clients_stay_within_the_budget(shared):
-    """What is refused goes back at once, and what waits to be ranked is counted: at most twice the budget is in use."""
+    """Refused bodies free their memory at once; waiting ones count. At most twice the budget is in use."""
     server = shared(*shared_flags.narrow())
     server.place("vector", "identity", identity_config())
     # What comes in, what goes out and what is ranked fit together where one client asks.
@@ -211,7 +211,7 @@ def test_long_bodies_of_many_clients_stay_within_the_budget(shared):
     assert memory.grown() < 2 * (32 << 20), memory.grown()
 
 
-def test_label_files_stay_inside_the_model(server, tmp_path_factory):
+def test_label_files_must_lie_in_the_model_folder(server, tmp_path_factory):
     secret = tmp_path_factory.mktemp("host") / "secret.txt"
     secret.write_text(f"{SECRET}\n{SECRET}\n")
     relative = os.path.relpath(secret, server.repository / "vector")
@@ -225,8 +225,8 @@ def test_label_files_stay_inside_the_model(server, tmp_path_factory):
         assert SECRET not in clients.ask(server.http, "POST", "/v2/models/vector/infer", classify)[2].decode()
 
 
-def test_label_files_are_files(server):
-    """A FIFO is opened without end by whoever reads it; a sparse file of 2 GB would be read whole."""
+def test_label_files_must_be_regular_files(server):
+    """Opening a FIFO would block for ever; a sparse file of 2 GB would be read whole."""
     os.mkfifo(server.repository / "vector/fifo")
     with open(server.repository / "vector/huge.txt", "wb") as file:
         file.truncate(2_000_000_000)
@@ -239,14 +239,14 @@ def test_label_files_are_files(server):
 HUGE = (1_000_000_000_000, 2_000_000_000, 2**64 - 1)
 
 
-def test_counts_that_no_machine_has(server):
+def test_huge_counts_are_refused(server):
     for number in HUGE:
         status, text = load(server, "vector", vector_config(instance_group=[{"count": number, "kind": "KIND_CPU"}]))
         assert status in (400, 500), f"{number}: {status} {text}"
         serves_on(server)
 
 
-def test_levels_of_priority_that_no_machine_has_room_for(server):
+def test_huge_numbers_of_priority_levels_cost_no_memory(server):
     """A level exists while it has requests."""
     for number in HUGE:
         levels = {"priority_levels": number, "default_priority_level": 1}
@@ -258,8 +258,8 @@ def test_levels_of_priority_that_no_machine_has_room_for(server):
 # ---- loads
 
 
-def test_nothing_stays_of_failed_loads(server):
-    """Names of 60 KB that are no model's."""
+def test_failed_loads_leave_no_memory(server):
+    """Loads unknown models with names of 60 KB."""
     memory = Memory(server)
     with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
@@ -271,7 +271,7 @@ def test_nothing_stays_of_failed_loads(server):
     assert memory.grown() < 16 * 1024 * 1024
 
 
-def test_loads_that_wait_starve_nothing(server):
+def test_waiting_loads_block_no_other_calls(server):
     """1,200 loads of one slow model, more than a pool of threads has."""
     folder = server.place("late", "python", identity_config(), load=False, files={"1/model.py": SLOW_LOAD})
     held = raw_http.many(address(server.http), 1200, raw_http.post("/v2/repository/models/late/load", b"{}"))
@@ -289,11 +289,11 @@ def test_loads_that_wait_starve_nothing(server):
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b'"text"', b"true", b'{"parameters":[]}'])
-def test_load_bodies_are_objects(server, body):
+def test_load_bodies_must_be_objects(server, body):
     assert post(server, "/v2/repository/models/vector/load", body)[0] in (400, 500)
 
 
-def test_errors_do_not_tell_where_things_lie(server):
+def test_errors_do_not_reveal_host_paths(server):
     raises = tensor("output", "OUT", "TYPE_INT32", "1")
     server.place("broken", "onnxruntime", "", load=False, files={"1/model.onnx": "no model"})
     server.place("no_text", "identity", "input: 3", load=False)
@@ -307,7 +307,7 @@ def test_errors_do_not_tell_where_things_lie(server):
 # ---- connections
 
 
-def test_half_sent_heads_and_bodies_end(shared):
+def test_half_sent_heads_and_bodies_time_out(shared):
     """100 connections of each kind, with time-outs of a second."""
     quick = shared("--connection-head-timeout-secs=1", "--connection-progress-timeout-secs=1")
     quick.place("simple", "add_sub", add_sub_config())
@@ -376,8 +376,8 @@ def test_idle_clients_leave_descriptors_for_the_server(repository, serve):
 # ---- models
 
 
-def test_a_division_without_result_ends_one_request(server):
-    """The least INT32 by -1 in an ONNX model: a fault of the processor."""
+def test_a_division_overflow_fails_only_its_request(server):
+    """The smallest INT32 divided by -1 in an ONNX model is a fault of the processor."""
     tensors = [helper.make_tensor_value_info(n, TensorProto.INT32, [None]) for n in ("A", "B", "C")]
     graph = helper.make_graph([helper.make_node("Div", ["A", "B"], ["C"])], "divide", tensors[:2], tensors[2:])
     config = "".join(tensor(kind, name, "TYPE_INT32", "-1") for kind, name in (("input", "A"), ("input", "B"), ("output", "C")))

@@ -63,7 +63,7 @@ def is_loaded(server):
     return clients.ask(server.http, "GET", "/v2/models/vector/ready")[0] == 200
 
 
-def test_a_restricted_call_has_no_other_way_in(restricted):
+def test_a_restricted_call_is_refused_in_every_spelling(restricted):
     server = restricted
     for path in SPELLINGS:
         for method in ("POST", "GET", "PUT", "post"):
@@ -79,7 +79,7 @@ def test_a_restricted_call_has_no_other_way_in(restricted):
     assert clients.ask(server.http, "POST", UNLOAD.replace("/unload", "/load"), {}, KEY)[0] == 200
 
 
-def test_a_restricted_grpc_call_has_no_other_way_in(restricted):
+def test_a_restricted_grpc_call_is_refused_on_every_path(restricted):
     server = restricted
     unload = service_pb2.RepositoryModelUnloadRequest(model_name="vector").SerializeToString()
     key = "triton-grpc-protocol-x-admin"
@@ -99,7 +99,7 @@ def test_a_restricted_grpc_call_has_no_other_way_in(restricted):
     assert clients.ask(server.http, "POST", UNLOAD.replace("/unload", "/load"), {}, KEY)[0] == 200
 
 
-def test_forwarded_headers_cost_what_was_sent(restricted):
+def test_forwarded_headers_cost_little_memory(restricted):
     server = restricted
     body = b'{"inputs":[{"name":"INPUT0","shape":[1],"datatype":"FP32","data":[1]}]}'
     sent = raw_http.post("/v2/models/vector/infer", body, **{f"X-H{number}": "v" * 330 for number in range(85)})
@@ -136,8 +136,8 @@ def leave_beside_clients(server, begun):
     return status
 
 
-def test_idle_clients_that_come_while_the_server_leaves_do_not_hold_it_up(restricted):
-    """Nor does a stream of reflection that is open for ever."""
+def test_idle_clients_do_not_delay_the_exit(restricted):
+    """An open reflection stream does not delay the exit either."""
     with grpc.insecure_channel(restricted.grpc) as channel:
         stub = reflection_pb2_grpc.ServerReflectionStub(channel)
         given, ended = [("triton-grpc-protocol-key", "secret")], threading.Event()
@@ -157,7 +157,7 @@ HALF = raw_http.head("POST", "/v2/models/simple/infer", 100) + b"{"
 
 @tiers.measure
 @pytest.mark.parametrize("begun,status", [(b"", 0), (HALF, 1)], ids=["idle", "half-sent"])
-def test_clients_that_come_while_the_server_leaves_cost_it_no_time(repository, serve, begun, status):
+def test_clients_that_connect_during_the_exit_do_not_delay_it(repository, serve, begun, status):
     repository.add("simple", "add_sub", add_sub_config())
     server = serve(repository.path, "--drain-delay-secs=2", "--exit-timeout-secs=3")
     begin = time.monotonic()
@@ -171,7 +171,7 @@ REST = [("RepositoryModelLoad", "deflate"), ("ServerLive", "gzip"), ("Repository
 
 
 @pytest.mark.parametrize("method,encoding", [*PACKED, *(pytest.param(*each, marks=tiers.peers) for each in REST)])
-def test_a_compressed_message_does_not_grow_without_end(server, method, encoding):
+def test_a_compressed_message_expands_only_up_to_a_limit(server, method, encoding):
     """100 MB of zeros are 100 KB on the wire."""
     memory = Memory(server)
     with grpc.insecure_channel(server.grpc, options=[("grpc.max_send_message_length", -1)]) as channel:
@@ -184,7 +184,7 @@ def test_a_compressed_message_does_not_grow_without_end(server, method, encoding
     serves_on(server)
 
 
-def test_a_compressed_request_that_decodes_to_many_parts_is_refused(server):
+def test_a_compressed_request_with_too_many_fields_is_refused(server):
     payload = service_pb2.ModelInferRequest(model_name="vector").SerializeToString() + bytes([5 << 3 | 2, 0]) * 20_000_000
     memory = Memory(server)
     with grpc.insecure_channel(server.grpc, options=[("grpc.max_send_message_length", -1)]) as channel:
@@ -195,7 +195,7 @@ def test_a_compressed_request_that_decodes_to_many_parts_is_refused(server):
 
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "../../secret.txt", "1/../../../secret.txt", "/dev/zero"])
-def test_no_digest_of_a_file_of_the_host_is_told(server, path):
+def test_digests_of_host_files_are_not_revealed(server, path):
     (server.repository.parent / "secret.txt").write_text(SECRET)
     agents = {"agents": [{"name": "checksum", "parameters": {f"MD5:{path}": "0" * 32}}]}
     status, text = load(server, "vector", vector_config(model_repository_agents=agents))
@@ -204,7 +204,7 @@ def test_no_digest_of_a_file_of_the_host_is_told(server, path):
     serves_on(server)
 
 
-def test_a_hostile_tree_does_not_hold_up_the_polling_of_others(repository, serve):
+def test_a_hostile_folder_does_not_delay_polling_of_others(repository, serve):
     """Links to the whole machine and in circles, a pipe as configuration, folders without end. In the end the server leaves,
     and waits for bodies that may still come as long as its exit may take, and no longer."""
     repository.add("simple", "add_sub", add_sub_config())

@@ -58,7 +58,7 @@ def play(script):
 
 
 @tiers.peers
-def test_document(trained):
+def test_the_document_is_reproduced(trained):
     code, said = play(EXAMPLE / "run.py")
     assert code == 0, said[-6000:]
     assert "checks hold" in said.splitlines()[-1] and "NOT SO" not in said
@@ -68,7 +68,7 @@ def test_document(trained):
 
 @tiers.peers
 def test_wrong_answers_fail_the_script(trained, models, tmp_path):
-    """A decoder that takes persons for places, and features that are not PyTorch's: the script's checks see both."""
+    """The script detects a wrong decoder and features that differ from PyTorch's."""
     decoder = models / prepare.VITERBI / "1/viterbi_decoder.py"
     kinds = '("ORG", "MISC", "PER", "LOC")'
     assert kinds in decoder.read_text()
@@ -86,7 +86,7 @@ def test_wrong_answers_fail_the_script(trained, models, tmp_path):
 
 
 def test_configurations_keep_the_documents_forms():
-    """What is odd in them is on purpose, and stays."""
+    """Odd forms in the configurations are deliberate and stay."""
     for config in EXAMPLE.glob("model_repository/*/config.pbtxt"):
         text = config.read_text()
         assert not text.endswith("\n"), config
@@ -100,7 +100,7 @@ def test_configurations_keep_the_documents_forms():
 @tiers.peers
 @pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
 def test_the_documents_gpu_group_needs_a_gpu(models, serve):
-    """The group as the document has it, `gpus` a scalar: read, and refused for what is missing."""
+    """The group has `gpus` as a scalar, like the document: it is read and refused for the missing GPU."""
     keep_only(models, [prepare.VITERBI])
     config = models / prepare.VITERBI / "config.pbtxt"
     config.write_text(config.read_text().replace("kind: KIND_CPU", "gpus: 0\n    kind: KIND_GPU"))
@@ -110,8 +110,8 @@ def test_the_documents_gpu_group_needs_a_gpu(models, serve):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_triton(), reason="the real Triton could not be installed here")
-def test_python_models_answer_as_under_triton(models):
-    """The document's Python models, the dictionary among them that is an output tensor without a shape."""
+def test_python_models_answer_like_in_triton(models):
+    """Runs the Python models of the document, one with an output tensor without a shape in a dictionary."""
     keep_only(models, PYTHON_MODELS)
     answers = {}
     for name, start in servers.TARGETS.items():
@@ -142,8 +142,8 @@ def steps(client):
 
 @tiers.peers
 @pytest.mark.skipif(not servers.has_perf_analyzer(), reason="perf_analyzer could not be installed here")
-def test_load_tool_reports_as_the_real_one(models, serve, tmp_path):
-    """The document's line by both tools against one server: the same report but for the numbers."""
+def test_the_load_tool_reports_like_perf_analyzer(models, serve, tmp_path):
+    """Both tools run the document's command line against one server: the reports differ only in numbers."""
     server = serve(models)
     line = ["-m", prepare.ENSEMBLE, "--async", "--percentile=95", "--concurrency-range", "4", "--input-data",
             models / prepare.ENSEMBLE / "1/perf_analyzer_data.json", "--shape", "sentence_bytes:70", "-u", server.grpc, "-i", "grpc",

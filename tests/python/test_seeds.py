@@ -69,7 +69,7 @@ def test_every_document_has_its_script():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.parent.name)
-def test_document(script):
+def test_the_document_is_reproduced(script):
     if script.parent.name == "2-handwriting" and shutil.which("ab") is None:
         pytest.skip("ab is not installed")
     code, said = play(script)
@@ -81,8 +81,8 @@ def test_document(script):
     assert all(any(excuse in line for excuse in EXCUSES) for line in left_out), left_out
 
 
-def test_what_does_not_hold_fails_the_script(tmp_path):
-    """The same script with a model that answers something else: it reports that and fails."""
+def test_a_wrong_answer_fails_the_script(tmp_path):
+    """The script runs with a model that answers something else: it reports that and fails."""
     shutil.copytree(SEEDS, tmp_path / "examples/seeds", ignore=shutil.ignore_patterns("0*", "1*", "2*", "3*"))
     (tmp_path / "examples/models").symlink_to(servers.ROOT / "examples/models")
     models = tmp_path / "examples/seeds/small_models.py"

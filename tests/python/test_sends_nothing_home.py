@@ -26,15 +26,15 @@ class TritonPythonModel:
 PUBLIC = {"pypi.org", "huggingface.co"}
 
 
-def test_the_barrier_ends_what_connects():
-    """What the test below rests on."""
+def test_the_network_barrier_ends_connecting_programs():
+    """The next test relies on this barrier."""
     for code in ("s.create_connection(('127.0.0.1', 9))", "s.getaddrinfo('example.invalid', 80)", "s.socket(s.AF_INET, s.SOCK_DGRAM)"):
         done = subprocess.run([*WITHOUT, sys.executable, "-c", f"import socket as s; {code}"], capture_output=True)
         assert done.returncode == -signal.SIGSYS, (code, done)
     assert subprocess.run([*WITHOUT, sys.executable, "-c", "import socket as s; s.create_server(('127.0.0.1', 0))"]).returncode == 0
 
 
-def test_a_server_opens_no_connection_in_its_life(tmp_path):
+def test_a_server_opens_no_outgoing_connection(tmp_path):
     repositories.copy_example(tmp_path, "simple")
     tensors = repositories.tensor("input", "INPUT0", "TYPE_FP32", "-1") + repositories.tensor("output", "OUTPUT0", "TYPE_FP32", "-1")
     repositories.write_model(tmp_path, "echo", "galatea", "python", tensors, {"1/model.py": MODEL})
@@ -50,7 +50,7 @@ def test_a_server_opens_no_connection_in_its_life(tmp_path):
         assert server.stop() == 0, server.text()
 
 
-def test_the_commands_that_ask_no_server_open_no_connection(tmp_path):
+def test_local_commands_open_no_connection(tmp_path):
     repositories.copy_example(tmp_path / "models", "simple")
     for words in (["--help"], ["--version"], ["manual"], ["completions", "bash"], ["runtime", "list"], ["cache", "clean"], ["check", tmp_path / "models"], ["config", tmp_path / "models/simple"]):
         command = [*WITHOUT, servers.galatea_binary(), *map(str, words)]
@@ -59,7 +59,7 @@ def test_the_commands_that_ask_no_server_open_no_connection(tmp_path):
 
 
 def test_the_sources_name_no_other_host():
-    """Of the constants that hold an address with a public host."""
+    """Checks the constants that hold an address with a public host."""
     named = set()
     for path in ROOT.glob("crates/*/*/src/**/*.rs"):
         for _, host in re.findall(r'\b(?:const|static) (\w+): &(?:\'static )?str =\s*"https?://([\w.-]+)', path.read_text()):

@@ -96,7 +96,7 @@ def expected(model, sequence, numbers):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("protocol", clients.MODULES)
 @pytest.mark.parametrize("steps", [1, 9])
-def test_a_sequence_adds_up(server, model, protocol, steps):
+def test_a_sequence_is_summed(server, model, protocol, steps):
     sequence, numbers = 5, range(1, steps + 1)
     with clients.client(server, protocol) as stock:
         seen = [ask(stock, protocol, model, sequence, number, flags) for number, flags in zip(numbers, flags_of(steps))]
@@ -105,8 +105,8 @@ def test_a_sequence_adds_up(server, model, protocol, steps):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_stream_of_sequences_adds_up(server, model):
-    """Four sequences take turns, as many as have a place at once."""
+def test_interleaved_sequences_of_a_stream_are_summed(server, model):
+    """Four sequences take turns; each has a slot."""
     numbers = {sequence: [random.Random(sequence).randrange(100) for _ in range(6)] for sequence in (11, 12, 13, 14)}
     many = model != "single"
     live = numbers if many else {11: numbers[11]}
@@ -120,14 +120,14 @@ def test_a_stream_of_sequences_adds_up(server, model):
         assert last[f"{sequence}:{each[-1]}"] == expected(model, sequence, each), (sequence, replies)
 
 
-def test_elements_of_any_number_add_up(server):
+def test_sequences_with_several_elements_are_summed(server):
     with clients.client(server, "http") as stock:
         answer = clients.infer(stock, "http", "direct", {"INPUT": np.array([[1, 2, 3]], np.int32)}, sequence_id=9, sequence_start=True, sequence_end=True)
     assert answer["OUTPUT"].tolist() == [[6, 6, 6]]
 
 
 @pytest.mark.parametrize("protocol", clients.MODULES)
-def test_what_is_no_step_of_a_sequence_is_refused(server, protocol):
+def test_invalid_sequence_requests_are_refused(server, protocol):
     cases = [
         ({"sequence_id": 27, "sequence_start": True}, [2, 1], "must specify batch-size 1 due to requirements of sequence batcher"),
         ({"sequence_start": True}, [1, 1], "must specify a non-zero or non-empty correlation ID"),
@@ -144,15 +144,15 @@ def test_what_is_no_step_of_a_sequence_is_refused(server, protocol):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_sequence_without_an_end_may_begin_again(server, model):
+def test_a_sequence_without_an_end_may_be_restarted(server, model):
     with clients.client(server, "grpc") as stock:
         assert [ask(stock, "grpc", model, 33, 1, "s"), ask(stock, "grpc", model, 33, 2)] == [1, 3]
         assert [ask(stock, "grpc", model, 33, 42, "s"), ask(stock, "grpc", model, 33, 9)] == [42, 51]
         assert ask(stock, "grpc", model, 33, 1, "e") == expected(model, 33, [42, 9, 1])
 
 
-def test_a_sequence_that_is_idle_for_too_long_gives_its_place_away(server):
-    """It has the only one, and another waits for it."""
+def test_a_long_idle_sequence_frees_its_slot(server):
+    """It holds the only slot, and another sequence waits for it."""
     with clients.client(server, "grpc") as stock:
         ask(stock, "grpc", "brief", 1, 1, "s")
         assert ask(stock, "grpc", "brief", 2, 7, "se") == 7
@@ -160,8 +160,8 @@ def test_a_sequence_that_is_idle_for_too_long_gives_its_place_away(server):
             ask(stock, "grpc", "brief", 1, 2)
 
 
-def test_many_clients_at_once(server):
-    """As upstream's stress test: threads with sequences of random lengths, begun anew, ended or not, over each protocol."""
+def test_many_concurrent_sequences_are_summed(server):
+    """Threads run random sequences over each protocol, restarted, ended or left open, like Triton's stress test."""
     failures = []
 
     def run(number):
@@ -224,7 +224,7 @@ def in_turns(sequences):
 
 @pytest.mark.parametrize("case", HELD)
 @pytest.mark.parametrize("backend", CONTROLS)
-def test_what_waits_is_executed_together(case, backend, hold):
+def test_waiting_requests_are_executed_together(case, backend, hold):
     case = HELD[case]
     sequences = case["sequences"]
     server = hold(backend, config(backend), *case["hold"])
@@ -239,8 +239,8 @@ def test_what_waits_is_executed_together(case, backend, hold):
     assert seen == case["executions"]
 
 
-def test_a_sequence_of_the_same_id_waits_for_the_one_before(hold):
-    """One whose name ends and begins anew while all places are taken, and one that begins anew without an end."""
+def test_a_sequence_waits_for_the_previous_one_of_its_id(hold):
+    """An id ends and starts again while all slots are taken; another starts again without an end."""
     requests = [(n, n, "s") for n in (1, 2, 3, 4)] + [(5, 1, "s"), (5, 2, "e"), (5, 10, "s"), (5, 20, "e")]
     requests += [(n, 100, "e") for n in (1, 2, 3, 4)]
     server = hold("sequence", config("sequence"), 8, 2)
@@ -251,8 +251,8 @@ def test_a_sequence_of_the_same_id_waits_for_the_one_before(hold):
     assert [last[f"{n}:100"] for n in (1, 2, 3, 4)] == [101, 102, 103, 104]
 
 
-def test_a_slow_sequence_is_caught_up_with(hold):
-    """With the oldest strategy each sequence has one request in a batch, whoever else has several waiting."""
+def test_a_slow_sequence_catches_up(hold):
+    """With the oldest strategy a batch holds one request of each sequence, however many wait."""
     sequences = {1: [1], 2: [2] * 4, 3: [3] * 6, 4: [4] * 6}
     server = hold("dyna_sequence", config("dyna_sequence", OLDEST), 4)
     requests = [(n, numbers[i], flags) for n, numbers in sequences.items() for i, flags in enumerate(flags_of(len(numbers)))]
@@ -266,7 +266,7 @@ def test_a_slow_sequence_is_caught_up_with(hold):
 
 
 @pytest.mark.parametrize("share, together", [("0.5", {2: 1}), ("1", {4: 1})])
-def test_a_batch_waits_for_a_share_of_the_places(hold, share, together):
+def test_a_batch_waits_for_the_minimum_slot_utilization(hold, share, together):
     strategy = f"direct {{ max_queue_delay_microseconds: 60000000 minimum_slot_utilization: {share} }}"
     count = max(together)
     server = hold("sequence", config("sequence", strategy))
@@ -276,7 +276,7 @@ def test_a_batch_waits_for_a_share_of_the_places(hold, share, together):
     assert sorted(map(values, replies)) == list(range(1, count + 1))
 
 
-def test_preferred_sizes_cut_the_oldest(hold):
+def test_preferred_sizes_limit_batches_of_the_oldest_strategy(hold):
     strategy = "oldest { max_candidate_sequences: 4 preferred_batch_size: [ 2 ] }"
     server = hold("dyna_sequence", config("dyna_sequence", strategy), 4)
     replies, _, _ = play(server, [step(n, n, "se", "held") for n in (1, 2, 3, 4)])
@@ -285,7 +285,7 @@ def test_preferred_sizes_cut_the_oldest(hold):
     assert sorted(map(values, replies)) == [2, 4, 6, 8]
 
 
-def test_text_ids_and_numbers(stage):
+def test_correlation_ids_may_be_texts_or_numbers(stage):
     text = config("dyna_sequence", OLDEST).replace("TYPE_UINT64", "TYPE_STRING")
     server = stage.get("galatea", lambda path, _: repositories.write_model(path, "texts", "galatea", "dyna_sequence", text))
     for protocol in clients.MODULES:
@@ -339,7 +339,7 @@ def countdowns(server, model, number, requests=1, **sequence):
     return seen, None
 
 
-def test_a_request_is_executed_until_it_has_all_responses(iterative):
+def test_an_iterative_request_is_executed_until_its_last_response(iterative):
     assert countdowns(iterative, "counts", 5) == ([4, 3, 2, 1, 0], None)
     seen, error = countdowns(iterative, "counts", 3, requests=4)
     assert error is None and sorted(seen) == [0] * 4 + [1] * 4 + [2] * 4
@@ -361,7 +361,7 @@ def test_a_sequence_is_not_idle_while_it_is_executed(iterative):
 @pytest.mark.parametrize("model, sequence", [
     ("once_direct", {"sequence_id": 1, "sequence_start": True}), ("once_oldest", {"sequence_id": 2, "sequence_start": True}), ("once_dynamic", {}),
 ])
-def test_a_model_that_is_not_iterative_is_told_so(iterative, model, sequence):
+def test_a_rescheduled_request_of_another_model_is_refused(iterative, model, sequence):
     seen, error = countdowns(iterative, model, 2, **sequence)
     assert error.startswith("Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not"), (seen, error)
 
@@ -400,7 +400,7 @@ def case(server, model, number, flags, value=1, outputs=None):
         return clients.infer(stock, "http", model, arrays, outputs, sequence_id=3, sequence_start="s" in flags, sequence_end="e" in flags)
 
 
-def test_a_state_that_a_model_does_not_have(implicit):
+def test_an_unknown_state_is_an_error(implicit):
     text = "unable to add state 'undefined_state'. State configuration is missing for model 'no_implicit_state'."
     with pytest.raises(InferenceServerException, match=text):
         case(implicit, "no_implicit_state", 0, "se")
@@ -408,12 +408,12 @@ def test_a_state_that_a_model_does_not_have(implicit):
         case(implicit, "wrong_internal_state", 0, "se")
 
 
-def test_a_state_that_is_not_given_stays(implicit):
+def test_a_state_that_is_not_updated_is_kept(implicit):
     for flags in ["s", *[""] * 10, "e"]:
         assert case(implicit, "no_state_update", 1, flags)["OUTPUT"].tolist() == [1]
 
 
-def test_a_state_in_one_buffer_is_not_copied(implicit):
+def test_a_state_in_a_single_buffer_is_not_copied(implicit):
     for flags in ("s", "", "e"):
         case(implicit, "single_state_buffer", 2, flags)
     case(implicit, "copies", 2, "s")
@@ -421,7 +421,7 @@ def test_a_state_in_one_buffer_is_not_copied(implicit):
         case(implicit, "copies", 2, "e")
 
 
-def test_a_state_grows(implicit):
+def test_a_state_keeps_its_content_when_it_grows(implicit):
     for steps, flags in enumerate(("s", "", "", "e")):
         state = case(implicit, "growable_memory", 3, flags, outputs=["OUTPUT_STATE"])["OUTPUT_STATE"]
         assert state.size == (steps + 1) << 20

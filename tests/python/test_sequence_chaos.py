@@ -203,8 +203,8 @@ def check_afterwards(server):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(stage, strategy):
-    """The sequence that has the only place goes on nowhere, for its next request goes to the new model."""
+def test_requests_waiting_for_a_slot_are_answered_after_a_reload(stage, strategy):
+    """The sequence in the only slot cannot continue: its next request reaches the new model."""
     one = {"direct": "direct { }", "oldest": "oldest { max_candidate_sequences: 1 }"}[strategy]
     text = builtin_config("dyna_sequence", one, max_batch_size=1, idle=600_000_000)
     server = stage.get("galatea", lambda folder, target: repositories.write_model(folder, "rows", target, "dyna_sequence", text))
@@ -226,8 +226,8 @@ def test_what_waits_for_a_place_is_answered_when_its_model_is_loaded_again(stage
 
 
 @pytest.mark.parametrize("model", ["kept_direct", "kept_oldest"])
-def test_a_cancelled_request_ends_its_sequence_and_no_other(stage, model):
-    """It waits, and its sequence with it: nothing that came after it is executed."""
+def test_a_cancelled_request_ends_only_its_sequence(stage, model):
+    """The cancelled request waits in the queue; later requests of its sequence are not executed."""
     def write_one(path, target):
         text = kept_config(STRATEGIES[model[5:]]).replace("count: 2", "count: 1")
         write_kept(repositories.write_model(path, model, target, "onnxruntime", text) / "1/model.onnx")

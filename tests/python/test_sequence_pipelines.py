@@ -87,7 +87,7 @@ def server(request, module_stage):
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_real_server_tells_the_same(case, server, recorded):
+def test_sequence_pipelines_equal_tritons(case, server, recorded):
     model, requests = RUNS[case]
     # One after the other, as their order is what is asked about.
     recorded.holds(server.target, [told(server, [step(*request, model)])[0] for request in requests])

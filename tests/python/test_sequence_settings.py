@@ -39,5 +39,5 @@ RUNS = {
 
 @tiers.both
 @pytest.mark.parametrize("case", RUNS)
-def test_real_server_tells_the_same(case, target, stage, recorded):
+def test_sequence_settings_equal_tritons(case, target, stage, recorded):
     recorded.holds(target, run(target, stage, RUNS[case]))

@@ -113,7 +113,7 @@ def check_libtorch(model, request):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_long_stream_is_heard_as_in_process(server, model, request):
+def test_a_long_speech_stream_equals_the_library(server, model, request):
     check_libtorch(model, request)
     chunks = speech_models.speech(7, 400)
     wanted = speech_models.probabilities(chunks)
@@ -122,7 +122,7 @@ def test_a_long_stream_is_heard_as_in_process(server, model, request):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_many_streams_at_once_keep_apart(server, model, request):
+def test_many_concurrent_speech_streams_stay_separate(server, model, request):
     check_libtorch(model, request)
     streams = {100 + seed: speech_models.speech(seed, 30 + 5 * (seed % 3)) for seed in range(12)}
     before = clients.counts(server, model)
@@ -139,8 +139,8 @@ def test_many_streams_at_once_keep_apart(server, model, request):
 
 
 @pytest.mark.parametrize("model", ["onnx_direct", "onnx_oldest", "single_oldest"])
-def test_streams_over_one_grpc_stream(server, model):
-    """All chunks are sent without a wait for an answer."""
+def test_speech_streams_share_one_grpc_stream(server, model):
+    """All chunks are sent without waiting for responses."""
     streams = {200 + seed: speech_models.speech(seed, 20) for seed in range(4)}
     inputs = {sequence: asked(model, chunks) for sequence, chunks in streams.items()}
     requests = []
@@ -159,7 +159,7 @@ def test_streams_over_one_grpc_stream(server, model):
         agree(model, np.array([found[f"{sequence}:{index}"] for index in range(20)]), speech_models.probabilities(chunks))
 
 
-def test_a_stream_that_begins_again_forgets(server):
+def test_a_restarted_sequence_forgets_its_state(server):
     chunks = speech_models.speech(3, 30)
     wanted = speech_models.probabilities(chunks)
     name, output, arrays = asked("onnx_oldest", chunks)

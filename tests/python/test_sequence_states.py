@@ -160,7 +160,7 @@ def ask(stock, model, sequence, value, flags="", outputs=None):
 @pytest.mark.parametrize("model", [
     pytest.param(name, marks=tiers.peers) if name in ENGINES else name for name in MODELS if name.startswith("kept")
 ])
-def test_a_sum_is_kept_whatever_runs_the_model(server, model, request):
+def test_every_backend_keeps_the_state_of_a_sequence(server, model, request):
     if model in ENGINES:
         request.getfixturevalue("engines")
 
@@ -174,8 +174,8 @@ def test_a_sum_is_kept_whatever_runs_the_model(server, model, request):
 
 
 @pytest.mark.parametrize("model", ["growing", "growing_direct"])
-def test_states_of_several_sizes_meet_in_one_batch(server, model):
-    """Each sequence is at another step, so that no two states have one shape."""
+def test_states_of_different_sizes_join_one_batch(server, model):
+    """Each sequence is at another step, so all states have different shapes."""
     def run(sequence):
         with clients.client(server, "grpc") as stock:
             steps = sequence + 3
@@ -187,7 +187,7 @@ def test_states_of_several_sizes_meet_in_one_batch(server, model):
     assert found == {sequence: np.cumsum([sequence + n for n in range(sequence + 3)]).tolist() for sequence in range(1, 5)}
 
 
-def test_a_state_is_returned_where_it_is_an_output(server):
+def test_a_state_that_is_also_an_output_is_returned(server):
     with clients.client(server, "grpc") as stock:
         assert set(ask(stock, "kept_returned", 1, 5, "s")) == {"OUTPUT", "NEXT"}
         assert ask(stock, "kept_returned", 1, 6, "", ["NEXT"])["NEXT"].tolist() == [[11]]
@@ -198,20 +198,20 @@ def test_a_state_is_returned_where_it_is_an_output(server):
             ask(stock, "kept_oldest", 1, 5, "s", ["NEXT"])
 
 
-def test_a_state_begins_as_the_configuration_says(server):
+def test_a_state_begins_with_its_configured_value(server):
     with clients.client(server, "grpc") as stock:
         assert ask(stock, "growing_returned", 1, 5, "s")["NEXT"].tolist() == [[0, 0, 0, 5]]
         assert ask(stock, "growing_returned", 1, 6, "e")["NEXT"].tolist() == [[0, 0, 0, 5, 6]]
         assert ask(stock, "growing_returned", 1, 7, "se")["NEXT"].tolist() == [[0, 0, 0, 7]]
 
 
-def test_a_state_may_be_a_text(server):
+def test_a_state_may_be_text(server):
     with clients.client(server, "grpc") as stock:
         said = [ask(stock, "texts", 1, text, flags)["OUTPUT"].item() for text, flags in [(b"one", "s"), (b"a longer one", ""), (b"", "e")]]
     assert said == [b"", b"one", b"a longer one"]
 
 
-def test_a_state_is_no_input_of_a_client(server):
+def test_clients_cannot_send_a_state(server):
     body = {"parameters": {"sequence_id": 1, "sequence_start": True},
             "inputs": [{"name": name, "datatype": "INT32", "shape": [1, 1], "data": [1]} for name in ("INPUT", "STATE")]}
     status, _, text = clients.ask(server.http, "POST", "/v2/models/kept_oldest/infer", body)

@@ -91,7 +91,7 @@ def statistics(server, requests, model="recorder"):
 
 @tiers.both
 @pytest.mark.parametrize("case", RUNS)
-def test_real_server_tells_the_same(case, target, stage, recorded):
+def test_sequences_equal_tritons(case, target, stage, recorded):
     recorded.holds(target, run(target, stage, RUNS[case]))
 
 
@@ -109,7 +109,7 @@ def count(number, model="counter", **fields):
 
 @tiers.both
 @pytest.mark.parametrize("case", ITERATIVE)
-def test_requests_are_executed_again_as_by_the_real_server(case, target, stage, recorded):
+def test_rescheduled_requests_equal_tritons(case, target, stage, recorded):
     server = stage.get(target, lambda folder, target: sequence_plays.write_counter(folder, target, **ITERATIVE[case]))
     lines = [f"{reply[1]} {text(reply)}" for reply in play(server, [count(3), count(1), count(2)])[0]]
     # An inference for each execution, counted by the real server after it has answered. It counts a success for each as
@@ -118,8 +118,8 @@ def test_requests_are_executed_again_as_by_the_real_server(case, target, stage, 
     recorded.holds(target, [sorted(lines, key=lambda line: line[0]), clients.statistics(server, "counter")["inference_count"]])
 
 
-def test_a_model_that_is_not_iterative_cannot_have_its_requests_again(stage):
-    """The real server leaves such a request open for ever."""
+def test_a_model_that_is_not_iterative_cannot_reschedule_requests(stage):
+    """Triton leaves such a request open for ever."""
     text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle such a flag."
     plain = "oldest { max_candidate_sequences: 4 }"
 
@@ -158,15 +158,15 @@ def sums(lines):
     return [int(re.search(r"sum=(-?\d+)", line)[1]) if "sum=" in line else line for line in lines]
 
 
-def test_an_idle_sequence_makes_room_for_one_that_waits(server):
-    """And is over: what is sent of it later has no start."""
+def test_an_idle_sequence_frees_its_slot_for_a_waiting_one(server):
+    """The idle sequence is over: its later requests have no start."""
     assert sums(ask(server, step(1, 1, "s", model="single"))) == [1]
     # It waits until the first is idle for 0.4 s, which nothing else ends.
     assert sums(ask(server, step(2, 5, "se", model="single"))) == [5]
     assert "must specify the START flag" in ask(server, step(1, 2, model="single"))[0]
 
 
-def test_a_sequence_waits_for_a_slot_no_longer_than_a_request_of_it_may(server):
+def test_a_sequence_waits_for_a_slot_only_until_its_requests_expire(server):
     assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
     hasty = step(2, 5, "s", model="waiting")
     hasty.parameters["timeout"].int64_param = 50_000
@@ -180,8 +180,8 @@ def pending(server):
     return clients.metrics(server)["nv_inference_pending_request_count", 'model="waiting",version="1"']
 
 
-def test_a_client_that_hangs_up_ends_its_sequence(server):
-    """One request of it waits behind another sequence: nothing of it is executed, and its name is free."""
+def test_a_disconnected_client_ends_its_sequence(server):
+    """Its request waits behind another sequence: it is never executed, and the id is free."""
     assert sums(ask(server, step(1, 1, "s", model="waiting"))) == [1]
     with clients.client(server, "grpc") as stock:
         arrays = {"INPUT": np.full([1, 1], 7, np.int32)}
@@ -202,8 +202,8 @@ def test_sequences_stay_on_their_instance(server):
     assert found == {str(sequence): [1, 11, 111] for sequence in range(1, 9)}
 
 
-def test_an_id_that_the_model_cannot_be_told_is_refused(server):
-    """Triton cuts such numbers short, so that two sequences look like one, and writes texts over other memory."""
+def test_correlation_ids_out_of_range_are_refused(server):
+    """Triton truncates such numbers, so that two sequences look like one, and writes texts over other memory."""
     assert ask(server, step(1 << 32, 1, "s", model="numbers")) == [
         "error: correlation ID '4294967296' of the request to model 'numbers' is no UINT32, which the model takes as CONTROL_SEQUENCE_CORRID"]
     assert "correlation ID 'name' of the request to model 'numbers' is no UINT32" in ask(server, step("name", 1, "s", model="numbers"))[0]
@@ -211,7 +211,7 @@ def test_an_id_that_the_model_cannot_be_told_is_refused(server):
     assert "corrid=a name " in ask(server, step("a name", 1, "se", model="texts"))[0]
 
 
-def test_a_dead_worker_is_told_once_and_others_go_on(server):
+def test_a_dead_worker_is_reported_once_per_sequence_and_others_continue(server):
     """Sequences 1 and 2 are on different instances; that of 1 dies."""
     assert sums(ask(server, step(1, 1, "s", model="mortal"), step(2, 1, "s", model="mortal"))) == [1, 1]
     assert "mortal" in ask(server, step(1, 666, model="mortal"))[0]
@@ -223,7 +223,7 @@ def test_a_dead_worker_is_told_once_and_others_go_on(server):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("name", [31, "by text"])
-def test_stock_clients(server, protocol, name):
+def test_stock_clients_run_sequences(server, protocol, name):
     model = "texts"
     with clients.client(server, protocol) as stock:
         module = clients.MODULES[protocol]

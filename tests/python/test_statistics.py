@@ -35,7 +35,7 @@ def counters(server, model):
 NO_FAILURES = dict.fromkeys(("REJECTED", "CANCELED", "BACKEND", "OTHER"), 0)
 
 
-def test_a_batch_of_eight(repository, stage):
+def test_a_request_of_eight_rows_is_one_execution(repository, stage):
     """One request of 8 rows."""
     repository.add("simple", "add_sub", add_sub_config())
     server = stage.serves(repository.path)
@@ -46,7 +46,7 @@ def test_a_batch_of_eight(repository, stage):
     assert [(b["batch_size"], b["compute_infer"]["count"]) for b in counted["batch_stats"]] == [(8, 1)]
 
 
-def test_four_joined(repository, stage):
+def test_four_batched_requests_are_one_execution(repository, stage):
     """Four requests in one execution."""
     repository.add("simple", "add_sub", add_sub_config())
     server = stage.serves(repository.path, env={"TRITONSERVER_DELAY_SCHEDULER": "4"})
@@ -61,8 +61,8 @@ def test_four_joined(repository, stage):
 
 
 @pytest.mark.parametrize("how", ["execute", "panic"])
-def test_failed_execution(repository, stage, how):
-    """A failure counts as one of the backend and as an execution, and as no inference; the next request is fine."""
+def test_a_failed_execution_counts_as_failure_and_execution(repository, stage, how):
+    """A failure counts as a backend failure and an execution, not as an inference; the next request succeeds."""
     repository.add("failing", "failing", identity_config())
     server = stage.serves(repository.path)
     body = {"inputs": [clients.tensor_json("INPUT0", np.ones(3, np.float32))]}
@@ -74,7 +74,7 @@ def test_failed_execution(repository, stage, how):
     assert clients.statistics(server, "failing")["inference_stats"]["fail"]["count"] == 1
 
 
-def test_times(repository, stage):
+def test_times_of_the_parts_fit_within_the_total(repository, stage):
     """The parts are inside the whole, and waiting behind another request is queue time."""
     delay = 'parameters { key: "execute_delay_ms" value { string_value: "50" } }\n'
     repository.add("slow", "identity", identity_config(more=delay))
@@ -93,7 +93,7 @@ def test_times(repository, stage):
     assert abs(microseconds - counted["queue"]["ns"] / 1000) <= 4
 
 
-def test_exact_under_load(repository, stage):
+def test_counts_are_exact_under_load(repository, stage):
     """Two thousand requests from 8 threads over both protocols: not one too few or too many."""
     repository.add("simple", "add_sub", add_sub_config())
     server = stage.serves(repository.path)
@@ -118,7 +118,7 @@ def test_exact_under_load(repository, stage):
     assert [b["batch_size"] for b in batches] == sorted(b["batch_size"] for b in batches)
 
 
-def test_refused_requests_are_no_executions(repository, stage):
+def test_refused_requests_are_not_counted_as_executions(repository, stage):
     repository.add("simple", "add_sub", add_sub_config())
     server = stage.serves(repository.path)
     assert post(server, "simple", {"inputs": []})[0] == 400
@@ -166,8 +166,8 @@ def response_statistics(server):
     return told
 
 
-def test_single_responses(repository, stage):
-    """What upstream's test of `square` looks at: the last response of each request is empty, the two before it fail."""
+def test_response_statistics_of_square_equal_tritons(repository, stage):
+    """Triton's test of `square` expects this: the last response of each request is empty, the two before it fail."""
     repository.add("square", "square", SQUARE)
     server = stage.serves(repository.path)
     assert response_statistics(server) == {}
@@ -187,8 +187,8 @@ def test_single_responses(repository, stage):
             assert sum(entry[name]["ns"] for name in ENTRY[2:]) == sum(entry[name]["ns"] for name in ENTRY[:2])
 
 
-def test_only_the_first_responses_of_a_stream_are_counted_apart(repository, stage):
-    """Triton has an entry for every place, however many there are."""
+def test_only_the_first_responses_of_a_stream_are_counted_separately(repository, stage):
+    """Triton has an entry for every response position without a limit."""
     config = "\n".join(line for line in SQUARE.splitlines() if "CUSTOM" not in line)
     repository.add("square", "square", config)
     server = stage.serves(repository.path)

@@ -102,13 +102,13 @@ def identity(model, request_id):
     return "", request_id, model, "1", True, [np.float32(1.5).tobytes()]
 
 
-def test_every_answer_arrives_with_its_marker(server):
+def test_every_response_has_a_final_marker(server):
     for values in ([4, 5, 6], [7], []):
         replies, code, _ = play(server, [repeat("r", values)])
         assert (replies, code) == (answered("r", values), grpc.StatusCode.OK)
 
 
-def test_an_empty_final_response_is_sent_to_who_asks(server):
+def test_an_empty_final_response_is_sent_on_request(server):
     end = ("", "r", "repeat", "", True, [])
     for values in ([4, 5], []):
         replies, _, _ = play(server, [repeat("r", values, empty_final=True)])
@@ -119,8 +119,8 @@ def test_an_empty_final_response_is_sent_to_who_asks(server):
     assert replies == [("", "r", "repeat", "1", True, [])]
 
 
-def test_order_between_decoupled_models_and_others(server):
-    """A slow ordinary request holds back the ordinary ones behind it, and no decoupled one."""
+def test_decoupled_responses_may_overtake_slow_ordinary_ones(server):
+    """A slow ordinary request delays later ordinary ones, but no decoupled one."""
     replies, code, _ = play(server, [
         vector("slow", "1"), vector("quick", "2"), vector("nope", "3"),
         without_data(repeat("4", [1])), repeat("5", [8, 9]), vector("quick", "6"),
@@ -136,7 +136,7 @@ def test_order_between_decoupled_models_and_others(server):
 
 
 def test_a_slow_decoupled_request_delays_no_other(server):
-    """Its second response is a minute away, and is not waited for."""
+    """Its second response would come a minute later, and nobody waits for it."""
     requests = [repeat("slow", [1, 2], [0, 60_000]), repeat("quick", [3, 4]), vector("quick", "v")]
     with grpc.insecure_channel(server.grpc) as channel:
         call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(iter(requests), timeout=LIMIT)
@@ -172,7 +172,7 @@ def test_model_infer_refuses_a_decoupled_model(server):
     assert raised.value.message() == "ModelInfer RPC doesn't support models with decoupled transaction policy"
 
 
-def test_stock_client_stream(server):
+def test_the_stock_client_streams(server):
     came = queue.Queue()
     with clients.client(server, "grpc") as stock:
         stock.start_stream(callback=lambda result, error: came.put((result, error)))
@@ -194,8 +194,8 @@ def test_stock_client_stream(server):
         stock.stop_stream()
 
 
-def test_stock_client_cancels(server):
-    """The model notices: it stops long before its last answer, and its request is no longer pending."""
+def test_the_stock_client_cancels_a_stream(server):
+    """The model stops long before its last response, and its request is no longer pending."""
     came = queue.Queue()
     with clients.client(server, "grpc") as stock:
         stock.start_stream(callback=lambda result, error: came.put((result, error)))
@@ -224,7 +224,7 @@ def test_a_deadline_ends_the_stream(server):
     assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-def test_stock_aio_client(server):
+def test_the_stock_aio_client_streams(server):
     async def asked():
         async def requests():
             for request_id in "ab":

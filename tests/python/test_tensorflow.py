@@ -63,15 +63,15 @@ def assert_same(got, wanted, tolerance):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("name", ANSWERED)
-def test_answers_are_those_of_tensorflow(server, made, name, protocol):
+def test_outputs_equal_tensorflows(server, made, name, protocol):
     given, wanted = answers(made, name)
     with clients.client(server, protocol) as stock:
         assert_same(clients.infer(stock, protocol, name, given), wanted, ANSWERED[name])
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_half_and_brain_floats(server, made, protocol):
-    """By their bits."""
+def test_half_and_brain_floats_keep_their_bits(server, made, protocol):
+    """Compares the bits."""
     given, wanted = answers(made, "precision")
     module = clients.MODULES[protocol]
     with clients.client(server, protocol) as stock:
@@ -85,7 +85,7 @@ def test_half_and_brain_floats(server, made, protocol):
         np.testing.assert_array_equal(brain.view(np.uint16), wanted["brain_out"])
 
 
-def test_every_type_goes_both_ways(server):
+def test_every_data_type_round_trips(server):
     kinds = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
     given = {kind: np.array([[1, 0]], kind) for kind in kinds}
     given |= {f"fp{8 * np.dtype(kind).itemsize}": np.array([[1.5, -2]], kind) for kind in ("float16", "float32", "float64")}
@@ -99,7 +99,7 @@ def test_every_type_goes_both_ways(server):
             np.testing.assert_array_equal(answer.as_numpy(f"{name}_out"), value, err_msg=name)
 
 
-def test_answers_are_the_same_when_requests_are_joined(server, made):
+def test_outputs_of_batched_requests_are_the_same(server, made):
     given, _ = answers(made, "perceptron_batched")
     before = clients.counts(server, "perceptron_batched")
     alone = {}
@@ -122,7 +122,7 @@ def test_answers_are_the_same_when_requests_are_joined(server, made):
     assert grown["executions"] < 160, "requests were joined"
 
 
-def test_texts_that_are_joined_come_back_to_their_requests(server):
+def test_batched_texts_return_to_their_requests(server):
     def ask(worker):
         with clients.client(server, "http") as stock:
             for n in range(10):
@@ -135,7 +135,7 @@ def test_texts_that_are_joined_come_back_to_their_requests(server):
 
 
 def test_instances_share_the_variables_of_a_version(server):
-    """No addition is lost, and each answer is a total that there was."""
+    """No addition is lost, and each output is a total that existed."""
     one = {"x": np.ones(1, np.float32)}
 
     def ask(_):
@@ -163,7 +163,7 @@ def config_of(server, name):
     return json.loads(body)
 
 
-def test_what_is_completed(server):
+def test_omitted_fields_are_completed(server):
     config = config_of(server, "perceptron")
     assert (config["platform"], config["max_batch_size"]) == ("tensorflow_savedmodel", 4)
     assert config["dynamic_batching"]["preferred_batch_size"] == [4]
@@ -172,7 +172,7 @@ def test_what_is_completed(server):
     assert config_of(server, "counter")["max_batch_size"] == 0
 
 
-def test_the_example():
+def test_the_example_works():
     with servers.galatea(servers.ROOT / "examples/tensorflow") as running, clients.client(running, "http") as stock:
         texts = np.array([["Great, it works!"], ["It is slow and it crashes."], ["A table."]], object)
         got = clients.infer(stock, "http", "word_scores", {"text": texts})
@@ -180,7 +180,7 @@ def test_the_example():
         assert got["verdict"].tolist() == [[b"good"], [b"bad"], [b"neither"]]
 
 
-def test_check_needs_no_library(made, tmp_path):
+def test_check_works_without_the_library(made, tmp_path):
     environment = {**os.environ, "GALATEA_TENSORFLOW_LIB": str(tmp_path / "none.so")}
     run = subprocess.run(
         [servers.galatea_binary(), "check", made / "repository"], env=environment, stdout=subprocess.PIPE,
@@ -189,7 +189,7 @@ def test_check_needs_no_library(made, tmp_path):
     assert run.returncode == 0, run.stdout
 
 
-def test_broken_models_leave_the_others_alone(made, tmp_path):
+def test_broken_models_do_not_affect_others(made, tmp_path):
     source = made / "repository/double"
     for name in ("sound", "truncated", "no_weights", "torn_weights"):
         shutil.copytree(source, tmp_path / name)
@@ -209,7 +209,7 @@ def test_broken_models_leave_the_others_alone(made, tmp_path):
         assert "torn_weights" in reasons["torn_weights"] and reasons["torn_weights"], reasons
 
 
-def test_a_model_in_a_process_of_its_own(made, tmp_path):
+def test_an_isolated_model_answers(made, tmp_path):
     shutil.copytree(made / "repository/texts", tmp_path / "texts")
     (tmp_path / "texts/config.pbtxt").write_text('parameters { key: "isolation" value { string_value: "process" } }')
     given, wanted = answers(made, "texts")
@@ -217,7 +217,7 @@ def test_a_model_in_a_process_of_its_own(made, tmp_path):
         assert_same(clients.infer(stock, "grpc", "texts", given), wanted, 0)
 
 
-def test_the_log_is_quiet_about_what_goes_well(made, tmp_path):
+def test_the_log_is_quiet_without_errors(made, tmp_path):
     # A server of its own: TensorFlow says more once a request of another test has failed.
     shutil.copytree(made / "repository/perceptron", tmp_path / "perceptron")
     given, wanted = answers(made, "perceptron")

@@ -121,7 +121,7 @@ def server(tmp_path_factory):
 
 
 @pytest.mark.parametrize("model, tag, signature, factor", SERVED)
-def test_the_tag_and_the_signature_are_the_configured_ones(server, model, tag, signature, factor):
+def test_the_configured_tag_and_signature_are_used(server, model, tag, signature, factor):
     ones = np.ones(16, np.float32)
     with clients.client(server, "http") as stock:
         got = clients.infer(stock, "http", model, {"INPUT": ones})["OUTPUT"]
@@ -136,19 +136,19 @@ def reason(server, model):
 
 
 @pytest.mark.parametrize("model, there", [("no_such_tag", "testTag"), ("no_such_signature", "testSigDef")])
-def test_others_are_refused_and_the_error_names_those_there_are(server, model, there):
+def test_unknown_tags_and_signatures_are_refused_with_the_known_ones(server, model, there):
     assert there in reason(server, model)
 
 
 @pytest.mark.parametrize("model", ["init_of_model", "init_of_version"])
-def test_init_operators_run_once_at_load(server, model):
+def test_init_operations_run_once_at_load(server, model):
     with clients.client(server, "http") as stock:
         for value in (10, -3):
             got = clients.infer(stock, "http", model, {"INPUT": np.array([value], np.int32)})["OUTPUT"]
             assert got.tolist() == [value]
 
 
-def test_without_them_the_variable_is_missing(server):
+def test_without_init_operations_the_variable_is_missing(server):
     with clients.client(server, "http") as stock, pytest.raises(InferenceServerException) as error:
         clients.infer(stock, "http", "not_initialized", {"INPUT": np.array([1], np.int32)})
     wanted = "Could not find variable VARIABLE. This could mean that the variable has been deleted. In TF1, it can also mean"
@@ -156,11 +156,11 @@ def test_without_them_the_variable_is_missing(server):
 
 
 @pytest.mark.parametrize("model", ["no_init", "wrong_init"])
-def test_a_file_of_init_operators_that_cannot_be_used(server, model):
+def test_an_unusable_init_operations_file_is_refused(server, model):
     assert "init_ops.json" in reason(server, model)
 
 
-def test_a_tensor_of_any_rank_has_the_shape_of_the_configuration(server):
+def test_a_tensor_of_unknown_rank_has_the_configured_shape(server):
     with clients.client(server, "http") as stock:
         one = np.random.default_rng(1).random(1, np.float32)
         assert clients.infer(stock, "http", "any_rank", {"INPUT": one})["OUTPUT"] == one
@@ -182,7 +182,7 @@ def test_a_scalar_is_one_number_to_clients(server):
     assert got.tolist() == [2.5]
 
 
-def test_a_model_without_its_weights(tmp_path):
+def test_a_model_without_its_weights_is_refused(tmp_path):
     """A SavedModel that was copied without its folder of variables."""
     pitch = servers.PEERS / "unpacked/engine-models/basic_pitch/saved_models/icassp_2022/nmp"
     target = write_model(tmp_path, "pitch", "", "model.savedmodel")
@@ -191,7 +191,7 @@ def test_a_model_without_its_weights(tmp_path):
         assert "variables" in reason(running, "pitch")
 
 
-def test_a_keras_file_says_how_to_export_it(tmp_path):
+def test_a_keras_file_is_refused_with_export_advice(tmp_path):
     keras = servers.PEERS / "unpacked/engine-models/deepcut/weight/cnn_without_ne_ab.h5"
     shutil.copy(keras, write_model(tmp_path, "deepcut", SAVED, "model.h5"))
     with servers.galatea(tmp_path, "--exit-on-error=false") as running:

@@ -128,7 +128,7 @@ def s_client(address, *args):
 
 
 @protocols
-def test_the_stock_client(protocol, server, files):
+def test_the_stock_client_connects_over_tls(protocol, server, files):
     with stock(server, protocol, files.authority.certificate) as client:
         assert client.is_server_ready()
         infers(client, protocol)
@@ -151,19 +151,19 @@ def refuses_strangers(running, files):
                 client.is_server_ready()
 
 
-def test_mutual_over_grpc(strict, files):
+def test_mutual_tls_over_grpc_refuses_unknown_clients(strict, files):
     refuses_strangers(strict, files)
 
 
 @tiers.peers
-def test_mutual_over_grpc_of_the_real_server(files):
+def test_triton_refuses_unknown_clients_with_mutual_tls(files):
     folder = files.folder / "triton"
     repositories.write_model(folder, "identity", "triton", "identity", repositories.identity_config())
     with servers.triton(folder, *grpc_flags(files.server, files.authority.certificate)) as running:
         refuses_strangers(running, files)
 
 
-def test_mutual_over_http(strict, files):
+def test_mutual_tls_over_http_refuses_unknown_clients(strict, files):
     with stock(strict, "http", files.authority.certificate, files.client) as client:
         infers(client, "http")
     for bad in (None, files.stranger.issue("/CN=x"), files.authority.issue("/CN=late", days=-1)):
@@ -184,14 +184,14 @@ def half(files):
         yield running
 
 
-def test_no_authority_no_client_certificate(half, files):
+def test_without_a_client_authority_no_client_certificate_is_needed(half, files):
     with stock(half, "grpc", files.authority.certificate) as client:
         infers(client, "grpc")
     assert clients.ask(half.http, "GET", "/v2/health/ready")[0] == 200, "HTTP is not concerned"
 
 
 @tiers.peers
-def test_the_real_server_too_takes_mutual_for_tls(files):
+def test_triton_uses_tls_for_the_mutual_flag_too(files):
     flags = ["--grpc-use-ssl-mutual=false", *grpc_flags(files.server)[1:]]
     folder = files.folder / "real"
     repositories.write_model(folder, "identity", "triton", "identity", repositories.identity_config())
@@ -205,7 +205,7 @@ def test_the_real_server_too_takes_mutual_for_tls(files):
 
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
 @pytest.mark.parametrize("port", ["http", "grpc", "metrics"])
-def test_versions_that_are_spoken(port, version, server):
+def test_tls_versions_1_2_and_1_3_are_accepted(port, version, server):
     said = s_client(getattr(server, port), version, "-alpn", "h2,http/1.1")
     assert f"ALPN protocol: {'h2' if port == 'grpc' else 'http/1.1'}" in said
     assert version.replace("-tls1_", "TLSv1.") in said
@@ -218,7 +218,7 @@ def test_versions_that_are_spoken(port, version, server):
     ["-tls1_2", "-cipher", "aNULL:eNULL:@SECLEVEL=0"],
 ])
 @pytest.mark.parametrize("port", ["http", "grpc"])
-def test_what_is_weak_is_refused(port, args, server):
+def test_weak_versions_and_ciphers_are_refused(port, args, server):
     if args[0] in ("-tls1", "-tls1_1"):
         args = [*args, "-cipher", "ALL:@SECLEVEL=0"]
     said = s_client(getattr(server, port), *args)
@@ -226,14 +226,14 @@ def test_what_is_weak_is_refused(port, args, server):
 
 
 @pytest.mark.parametrize("args", [["--tls-max", "1.2"], ["--tlsv1.3"], ["--http1.1"]])
-def test_curl(args, server, files):
+def test_curl_connects_over_tls(args, server, files):
     url = f"https://{localhost(server.http)}/v2"
     code, out, err = curl("--cacert", files.authority.certificate, *args, url)
     assert code == 0 and json.loads(out)["name"] == "triton", err
     assert curl(*args, url)[0] == 60, "who does not trust the authority refuses"
 
 
-def test_curl_shows_a_certificate(strict, files):
+def test_curl_connects_with_a_client_certificate(strict, files):
     url, trust = f"https://{localhost(strict.http)}/v2", ["--cacert", files.authority.certificate]
     shows = ["--cert", files.client.certificate, "--key", files.client.key]
     assert curl(*trust, *shows, url)[0] == 0
@@ -241,8 +241,8 @@ def test_curl_shows_a_certificate(strict, files):
     strict.wait_for_line("TLS handshake failed: the client showed no certificate, and this port asks for one")
 
 
-def test_without_alpn(server, files):
-    """Clients without it are let in, on both; those that ask for another protocol are not."""
+def test_clients_without_alpn_are_accepted(server, files):
+    """Both ports accept clients without ALPN and refuse clients that request another protocol."""
     for address in (server.http, server.grpc):
         with socket.create_connection(address.split(":"), LIMIT) as plain:
             with context(files).wrap_socket(plain, server_hostname="localhost") as stream:
@@ -269,7 +269,7 @@ def test_sessions_are_resumed_only_without_client_certificates(server, strict, f
 # --- what a mistake is answered with ---------------------------------------------------------------------------------
 
 
-def test_http_to_a_port_with_tls(server):
+def test_http_to_a_tls_port_is_answered_with_advice(server):
     status, headers, body = clients.ask(server.http, "GET", "/v2")
     assert (status, body) == (400, b"this port speaks HTTPS: put https:// in place of http:// here\n")
     status, _, body = clients.ask(server.metrics, "GET", "/metrics")
@@ -279,7 +279,7 @@ def test_http_to_a_port_with_tls(server):
     server.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
 
 
-def test_grpc_without_tls_to_a_port_with_it(half):
+def test_plain_grpc_to_a_tls_port_is_logged_with_advice(half):
     with grpc.insecure_channel(half.grpc) as channel:
         call = channel.unary_unary("/inference.GRPCInferenceService/ServerLive")
         with pytest.raises(grpc.RpcError) as refused:
@@ -288,7 +288,7 @@ def test_grpc_without_tls_to_a_port_with_it(half):
     half.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
 
 
-def test_tls_to_a_port_without(half):
+def test_tls_to_a_plain_port_is_logged_with_advice(half):
     assert curl("-k", f"https://{half.http}/v2")[0] != 0
     half.wait_for_line("a client speaks TLS to a port that does not: .*--https-cert")
     assert clients.ask(half.http, "GET", "/v2")[0] == 200
@@ -311,7 +311,7 @@ def written(files, name, text):
 
 
 @protocols
-def test_files_that_cannot_be_used(protocol, files):
+def test_unusable_tls_files_end_the_start_with_advice(protocol, files):
     """The server does not start, and says which file, what is wrong and what to do."""
     good, of = files.server, grpc_flags if protocol == "grpc" else https_flags
 
@@ -362,11 +362,11 @@ def test_files_that_cannot_be_used(protocol, files):
     (["--https-root-cert=x"], "--https-root-cert needs the server's certificate in --https-cert"),
     (["--metrics-https=true"], "--metrics-https needs the certificate of --https-cert"),
 ])
-def test_flags_that_lack_others(flags, said, files):
+def test_incomplete_tls_flags_end_the_start(flags, said, files):
     assert said in refused(files, *flags)
 
 
-def test_the_lines_of_the_start(server, strict):
+def test_the_start_logs_tls_for_each_port(server, strict):
     for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
         server.wait_for_line(f"Started {name} at \\S+ over TLS")
         strict.wait_for_line(f"Started {name} at \\S+ over TLS, for clients with a certificate")
@@ -378,7 +378,7 @@ def test_the_lines_of_the_start(server, strict):
 
 
 @protocols
-def test_the_load_tool(protocol, strict, files, tmp_path):
+def test_the_load_tool_connects_over_tls(protocol, strict, files, tmp_path):
     trust, client = files.authority.certificate, files.client
     if protocol == "grpc":
         args = [
@@ -396,7 +396,7 @@ def test_the_load_tool(protocol, strict, files, tmp_path):
 
 
 @pytest.mark.parametrize("url", ["https://{http}", "grpcs://{grpc}"])
-def test_the_commands_for_people(url, strict, files):
+def test_the_client_commands_connect_over_tls(url, strict, files):
     url = url.format(http=localhost(strict.http), grpc=localhost(strict.grpc))
     shows = ["--cert", files.client.certificate, "--key", files.client.key]
     trust = ["--cacert", files.authority.certificate]
@@ -416,13 +416,13 @@ def test_the_commands_for_people(url, strict, files):
         assert run.returncode != 0 and run.stderr.strip(), less
 
 
-def test_the_console_over_https(server, files):
-    """The page and what it asks for: every address in it is one of the same server, without a scheme."""
+def test_the_console_works_over_https(server, files):
+    """Every address in the page leads to the same server, without a scheme."""
     status, body = get(https(files, server.http), "/")
     assert status == 200 and b"http://" not in body.replace(b"http://www.w3.org", b"")
 
 
-def test_certificates_of_version_1(files):
+def test_version_1_certificates_are_warned_about_or_refused(files):
     """openssl 3.0 makes them where it is given no extensions. That of the server is taken with a warning, as by the real one; that
     of a client is refused with the reason."""
     old, roots = files.authority.issue(version=1), files.authority.certificate

@@ -109,7 +109,7 @@ def test_a_new_certificate_loses_no_connection(files, live):
     assert serial_shown(files, running.grpc) == linked.serial()
 
 
-def test_a_broken_pair_keeps_the_old(files, live):
+def test_a_broken_pair_keeps_the_old_certificate(files, live):
     failed = "the TLS files cannot be used as they are now, the certificate of before stays: "
     running, other = live.server, files.authority.issue()
     before = serial_shown(files, running.http)
@@ -127,7 +127,7 @@ def test_a_broken_pair_keeps_the_old(files, live):
     assert serial_shown(files, running.http) == other.serial()
 
 
-def test_authorities_of_clients_are_taken_back(files, live):
+def test_client_authorities_can_be_withdrawn(files, live):
     """New connections of its clients are refused, those that are open go on."""
     running, trusts, theirs = live.server, files.authority.certificate, files.stranger.issue("/CN=x")
 
@@ -149,8 +149,8 @@ def test_authorities_of_clients_are_taken_back(files, live):
 
 
 @pytest.mark.parametrize("form", ["traditional", "ed25519", "rsa", "chain"])
-def test_forms_of_keys(form, files, live):
-    """The files that a start reads are read by the same code; other tests start with PKCS #8."""
+def test_keys_in_every_form_are_read_on_reload(form, files, live):
+    """A start reads files with the same code; other tests start with PKCS #8 keys."""
     pair = files.authority.issue(key="rsa" if form == "rsa" else "ec")
     if form == "traditional":
         certificates.openssl("ec", "-in", pair.key, "-out", pair.key)
@@ -211,7 +211,7 @@ def server(files):
 
 
 @pytest.mark.parametrize("port", ["http", "grpc"])
-def test_garbage(port, server, files):
+def test_garbage_ends_only_its_connection(port, server, files):
     hello = client_hello(files)
     address = getattr(server, port)
     for sent in (
@@ -232,7 +232,7 @@ def test_garbage(port, server, files):
     assert get(https(files, server.http))[0] == 200, "it serves on"
 
 
-def test_half_a_handshake_is_not_waited_for(files, server):
+def test_an_unfinished_handshake_times_out(files, server):
     """Silence at every point of a handshake ends with the time for what opens a connection; the place is free again."""
     hello = client_hello(files)
     for address in (server.http, server.grpc):
@@ -242,8 +242,8 @@ def test_half_a_handshake_is_not_waited_for(files, server):
     assert get(https(files, server.http))[0] == 200
 
 
-def test_thousands_of_half_open_connections(server, files):
-    """More than the server takes: they give way to those that ask something."""
+def test_thousands_of_half_open_connections_lock_nobody_out(server, files):
+    """More connections than the server accepts give way to those that send a request."""
     hello = client_hello(files)
     with contextlib.ExitStack() as stack:
         for number in range(600):
@@ -269,7 +269,7 @@ def test_renegotiation_is_refused(server, files):
 
 @tiers.measure
 @pytest.mark.parametrize("key", ["ec", "rsa"])
-def test_slow_handshakes_hold_up_nobody(key, files):
+def test_slow_handshakes_delay_nobody(key, files):
     """One thread serves all; beside thousands of handshakes begun and left, a kept connection is answered in time."""
     pair = files.authority.issue(key=key)
     hello = client_hello(files)
@@ -305,7 +305,7 @@ MEMORY = ("galatea_memory_budget_used_bytes", "")
 
 
 @pytest.mark.parametrize("transport", ["plain", "tls"])
-def test_an_answer_that_nobody_reads_is_given_up_over_every_transport(files, tmp_path, transport):
+def test_an_unread_response_is_cut_off_over_every_transport(files, tmp_path, transport):
     vector = '{ name: "%s" data_type: TYPE_FP32 dims: [ ' + str(ZEROS // 4) + " ] %s }"
     config = f"input [ {vector % ('INPUT0', 'optional: true')} ]\noutput [ {vector % ('OUTPUT0', '')} ]\n"
     repositories.write_model(tmp_path, "zeros", "galatea", "identity", config)
@@ -332,7 +332,7 @@ def test_an_answer_that_nobody_reads_is_given_up_over_every_transport(files, tmp
                 eventually("the answer is given up", lambda: used() < ZEROS / 100)
 
 
-def test_a_page_in_a_browser_makes_no_calls_of_grpc(files):
+def test_a_web_page_cannot_make_grpc_calls(files):
     """Each way in which a page can have its browser send bytes to another site unasked."""
     unload = raw_http2.message(b"\x12\x08identity")
     body = f"new Uint8Array({list(unload)})"

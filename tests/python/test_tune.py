@@ -77,7 +77,7 @@ def test_engines_are_compared(model, tmp_path):
     assert list(place.glob("galatea*")) == [], "nothing is left behind"
 
 
-def test_one_engine_alone(model):
+def test_a_single_available_engine_is_measured(model):
     tuned = tune(model, "--shape=x:4,16", "--openvino-lib=/nowhere/libopenvino_c.so")
     assert tuned.returncode == 0, tuned.stdout + tuned.stderr
     assert "not measured: " in rows(tuned.stdout)["OpenVINO f32"][-1]
@@ -87,7 +87,7 @@ def test_one_engine_alone(model):
 
 @tiers.peers
 @needs_openvino
-def test_the_fastest_is_written(model):
+def test_the_fastest_engine_is_written_to_the_configuration(model):
     old = (model / "config.pbtxt").read_text()
     only = ["--onnxruntime-lib=/nowhere/libonnxruntime.so", "--shape=x:4,16", "--write"]
     tuned = tune(model, *only)
@@ -103,7 +103,7 @@ def test_the_fastest_is_written(model):
     assert again.returncode == 1 and "config.pbtxt.bak' is there already" in again.stderr, again.stderr
 
 
-def test_data_of_ones_own(model, tmp_path):
+def test_user_data_is_used_for_measuring(model, tmp_path):
     data = tmp_path / "data.json"
     data.write_text('{"data": [{"x": {"content": [' + ", ".join(["0.5"] * 32) + '], "shape": [2, 16]}}]}')
     tuned = tune(model, f"--input-data={data}", "-b", "1", "--openvino-lib=/nowhere/libopenvino_c.so")
@@ -117,7 +117,7 @@ def test_open_dimensions_need_a_shape(model):
     assert "input 'x' has the shape [-1,16], in which -1 is any size: give it by --shape=x:" in refused.stderr
 
 
-def test_what_cannot_be_tuned(model, tmp_path):
+def test_unsuitable_models_are_refused(model, tmp_path):
     python = repositories.write_model(tmp_path, "code", "galatea", "python", "", files={"1/model.py": ""})
     refused = tune(python)
     assert refused.returncode == 1 and "the model has the backend 'python'" in refused.stderr
@@ -131,7 +131,7 @@ def test_what_cannot_be_tuned(model, tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_measurement_leaves_nothing(model, tmp_path, how):
+def test_an_interrupted_measurement_leaves_no_files_or_processes(model, tmp_path, how):
     place = tmp_path / "temporary"
     place.mkdir()
     command = [servers.galatea_binary(), "tune", model, "--engines", "--write", "--shape=x:4,16", "--measurement-interval=60000"]
@@ -148,8 +148,8 @@ def test_an_interrupted_measurement_leaves_nothing(model, tmp_path, how):
     assert list(place.glob("galatea*")) == [] and not (model / "config.pbtxt.bak").exists()
 
 
-def test_the_command_of_the_page(tmp_path):
-    """As it stands in docs/tune.md, with shorter measurements."""
+def test_the_command_of_the_page_works(tmp_path):
+    """Runs the command from docs/tune.md with shorter measurements."""
     [block] = [block for block in doc_pages.blocks("docs/tune.md") if block.kind == "sh"]
     program, *words = block.text.split()
     assert program == "galatea"

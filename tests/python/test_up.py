@@ -142,7 +142,7 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_the_first_line_gets_an_answer_that_means_something(tmp_path):
+def test_the_printed_first_command_gets_a_meaningful_answer(tmp_path):
     with PackageIndex() as index:
         with Up(*free(), home=tmp_path / "home", env=index.environment()) as up:
             up.serving()
@@ -178,8 +178,8 @@ def test_the_first_line_gets_an_answer_that_means_something(tmp_path):
     assert [name for name in kept if name.endswith("magika/1/model.onnx")]
 
 
-def test_features_of_a_file_are_those_of_the_models_makers(tmp_path):
-    """The numbers that `file_bytes` makes of a file, beside the few lines of Python in examples/ask.py."""
+def test_features_of_a_file_equal_magikas(tmp_path):
+    """Compares the numbers that `file_bytes` makes of a file with the few lines of Python in examples/ask.py."""
     sys.path.insert(0, str(EXAMPLES.parent))
     import ask
     import numpy as np
@@ -198,7 +198,7 @@ def test_features_of_a_file_are_those_of_the_models_makers(tmp_path):
         assert np.array_equal(made, ask.file_features(content)), content[:40]
 
 
-def test_the_second_time_nothing_is_fetched(tmp_path):
+def test_the_second_start_fetches_nothing(tmp_path):
     with PackageIndex() as index, Up(*free(), home=tmp_path, env=index.environment()) as up:
         up.serving()
     with Up(*free(), home=tmp_path, env=nothing(tmp_path)) as up:
@@ -207,7 +207,7 @@ def test_the_second_time_nothing_is_fetched(tmp_path):
         assert "To be installed" not in up.text() and "download" not in up.text()
 
 
-def test_sentences(tmp_path):
+def test_the_sentence_example_answers(tmp_path):
     with Up("minilm", *free(), f"--backend-config=python,python-interpreter={sys.executable}", home=tmp_path, env=processes.offline(WHEELS)) as up:
         up.serving()
         same, meal, baby = paste(up.line)["closeness"]
@@ -219,7 +219,7 @@ def test_sentences(tmp_path):
         assert "expected 1 to 32 sentences" in refused.value.read().decode()
 
 
-def test_the_built_in_one_needs_nothing(tmp_path):
+def test_the_built_in_example_needs_no_download(tmp_path):
     env = {**nothing(tmp_path), "GALATEA_ONNXRUNTIME_LIB": "/nonexistent"}
     with Up("simple", *free(), home="/proc/nowhere", env=env) as up:
         up.serving()
@@ -236,7 +236,7 @@ def failures(tmp_path):
 
 
 @pytest.mark.parametrize("case", ["no network", "never", "missing", "wrong", "cut"])
-def test_without_the_model_there_is_an_answer_all_the_same(tmp_path, case):
+def test_without_the_model_the_built_in_example_answers(tmp_path, case):
     _, index, options, words = next(known for known in failures(tmp_path) if known[0] == case)
     home = tmp_path / "home"
     with contextlib.ExitStack() as stack:
@@ -253,7 +253,7 @@ def test_without_the_model_there_is_an_answer_all_the_same(tmp_path, case):
     assert not list(home.rglob("model.onnx")) and not list(home.rglob(".*.new"))
 
 
-def test_what_was_cut_goes_on_where_it_stopped(tmp_path):
+def test_an_interrupted_download_is_resumed(tmp_path):
     with PackageIndex(magika="cut") as index:
         named = Up("magika", *free(), home=tmp_path, env=index.environment())
         assert named.stop_by_itself() == 1
@@ -264,7 +264,7 @@ def test_what_was_cut_goes_on_where_it_stopped(tmp_path):
         assert paste(up.line)["kind"] == ["elf"]
 
 
-def test_ctrl_c_during_the_download_leaves_nothing_half(tmp_path):
+def test_ctrl_c_during_the_download_leaves_no_partial_files(tmp_path):
     with PackageIndex(magika="stalled") as index:
         up = Up(*free(), home=tmp_path, env=index.environment())
         up.wait_for("MB", up.err)
@@ -277,7 +277,7 @@ def test_ctrl_c_during_the_download_leaves_nothing_half(tmp_path):
     assert not [name for name in files(tmp_path) if name.endswith(".part")]
 
 
-def test_two_at_once_fetch_it_once(tmp_path):
+def test_two_concurrent_starts_download_once(tmp_path):
     with PackageIndex() as index:
         both = [Up(*free(), home=tmp_path, env=index.environment()) for _ in range(2)]
         try:
@@ -289,7 +289,7 @@ def test_two_at_once_fetch_it_once(tmp_path):
         assert len(index.downloads("magika")) == 1
 
 
-def test_a_home_that_cannot_be_written_to(tmp_path):
+def test_a_read_only_home_does_not_prevent_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     with Up(*free(), home=tmp_path / "file/home", env=processes.offline(WHEELS)) as up:
         up.serving()
@@ -297,8 +297,8 @@ def test_a_home_that_cannot_be_written_to(tmp_path):
         assert "cannot write to" in up.text()
 
 
-def test_a_full_disk(tmp_path):
-    """Whatever is left of it must not keep the disk full."""
+def test_a_full_disk_does_not_prevent_the_start(tmp_path):
+    """Leftovers must not keep the disk full."""
     home = tmp_path / "home"
     home.mkdir()
     full, size = (small_disk, "6m") if namespace() else (small_files, "4096")
@@ -311,8 +311,8 @@ def test_a_full_disk(tmp_path):
         assert int(left.split()[0]) < 100, left
 
 
-def test_ports_in_use_are_passed_over_and_told(tmp_path):
-    """In a network of its own, where the usual ports are what this test makes of them."""
+def test_ports_in_use_are_skipped_and_reported(tmp_path):
+    """Runs in its own network namespace, so the test controls the default ports."""
     script = """\
     ip link set lo up
     "$1" -c '
@@ -353,7 +353,7 @@ def can(*words):
     return shutil.which(words[0]) and subprocess.run(words, capture_output=True).returncode == 0
 
 
-def test_a_port_that_was_named_is_not_changed(tmp_path):
+def test_a_given_port_is_not_changed(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         up = Up("simple", *free()[1:], f"--http-port={port}", home=tmp_path)
@@ -361,7 +361,7 @@ def test_a_port_that_was_named_is_not_changed(tmp_path):
         assert f"'127.0.0.1:{port}' already in use" in up.text()
 
 
-def test_only_this_machine_is_served_unless_asked(tmp_path):
+def test_only_localhost_is_served_by_default(tmp_path):
     with Up("simple", *free(), home=tmp_path) as up:
         up.serving()
         ports = {int(place.split(":")[1]) for place in re.findall(r"localhost:\d+", up.wait_for("^Serving"))}
@@ -389,7 +389,7 @@ def listening(pid):
     return found
 
 
-def test_ones_own_model(tmp_path):
+def test_a_users_own_model_is_served(tmp_path):
     (tmp_path / "iris.onnx").write_bytes((EXAMPLES / "simple/1/model.onnx").read_bytes())
     with Up("iris.onnx", *free(), home=tmp_path / "home", env=nothing(tmp_path), cwd=tmp_path) as up:
         up.serving()
@@ -401,7 +401,7 @@ def test_ones_own_model(tmp_path):
         assert paste(up.serving().line) == {"OUTPUT0": [1.0, 1.0]}
 
 
-def test_wrong_words(tmp_path):
+def test_wrong_arguments_are_refused_with_advice(tmp_path):
     for words, expected in {
         ("magica",): "did you mean 'magika'?",
         ("nosuch.onnx",): "there is no 'nosuch.onnx'",
@@ -415,7 +415,7 @@ def test_wrong_words(tmp_path):
         assert done.returncode == 1 and "did you mean `galatea up`?" in done.stderr
 
 
-def test_the_list_names_licences_and_sizes(tmp_path):
+def test_the_list_shows_licences_and_sizes(tmp_path):
     up = Up("--list", home=tmp_path)
     assert up.stop_by_itself() == 0
     for word in ("magika", "minilm", "simple", "Apache-2.0", "16 MB", "22 MB"):
@@ -443,7 +443,7 @@ def terminal(words, env):
     return text, answer
 
 
-def test_at_a_terminal(tmp_path):
+def test_up_on_a_terminal_ends_with_next_steps(tmp_path):
     env = {**servers.onnx_runtime(), "GALATEA_HOME": str(tmp_path), **processes.offline(WHEELS)}
     text, answer = terminal([servers.galatea_binary(), "up", *free()], env)
     assert answer["kind"] == ["elf"]
@@ -452,7 +452,7 @@ def test_at_a_terminal(tmp_path):
     assert "model_loader" not in text and len(text.splitlines()) < 40
 
 
-def test_serve_at_a_terminal_ends_with_a_word_of_its_own(tmp_path):
+def test_serve_on_a_terminal_ends_with_a_closing_line(tmp_path):
     write_model(tmp_path, "one", "galatea", "identity", identity_config(dims="2"))
     words = [servers.galatea_binary(), "serve", tmp_path, *free(), "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
     text, answer = terminal(words, {})

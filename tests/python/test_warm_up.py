@@ -89,7 +89,7 @@ def noting(tmp_path, shared):
     return noting
 
 
-def test_each_instance_before_ready_and_at_each_load(noting):
+def test_each_instance_is_warmed_up_before_ready_and_at_each_load(noting):
     noting.write(sample(batch_size=3, count=2), instances=2, max_batch_size=4)
     assert noting.load() == (200, "")
     noted = noting.noted()
@@ -105,13 +105,13 @@ def test_each_instance_before_ready_and_at_each_load(noting):
     assert [(requests, total) for requests, total, _ in noting.noted()[5:]] == [(1, 0)] * 2
 
 
-def test_a_model_without_batches_is_asked_one_by_one(noting):
+def test_a_model_without_batching_is_warmed_up_request_by_request(noting):
     noting.write(sample(batch_size=2, count=2))
     assert noting.load() == (200, "")
     assert [(requests, total) for requests, total, _ in noting.noted()] == [(1, 0)] * 4
 
 
-def test_instances_that_are_added(noting):
+def test_added_instances_are_warmed_up(noting):
     assert noting.load() == (200, "")
     noting.write(sample(), instances=3)
     assert noting.load() == (200, "")
@@ -124,7 +124,7 @@ def test_instances_that_are_added(noting):
     assert noting.is_ready()
 
 
-def test_an_instance_that_is_restarted(noting):
+def test_a_restarted_instance_is_warmed_up(noting):
     assert noting.load() == (200, "")
     (_, _, process), = noting.noted()
     os.kill(process, signal.SIGKILL)
@@ -134,7 +134,7 @@ def test_an_instance_that_is_restarted(noting):
     assert [total for _, total, _ in noting.noted()] == [0, 0, 2]
 
 
-def test_a_restart_that_stays_cold_is_tried_again(noting):
+def test_a_failed_warm_up_after_a_restart_is_retried(noting):
     assert noting.load() == (200, "")
     (_, _, process), = noting.noted()
     (noting.folder / "cold").touch()
@@ -149,7 +149,7 @@ def test_a_restart_that_stays_cold_is_tried_again(noting):
     assert noting.infer()[0] == 200
 
 
-def test_a_sample_that_fails_ends_the_load(noting):
+def test_a_failed_sample_fails_the_load(noting):
     (noting.folder / "cold").touch()
     status, text = noting.load()
     reason = json.loads(text)["error"]
@@ -176,7 +176,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=[text for _, _, text in REFUSED])
-def test_what_a_configuration_may_not_ask_for(noting, case):
+def test_oversized_warm_up_configurations_are_refused(noting, case):
     warm_up, max_batch_size, told = case
     noting.write(warm_up, max_batch_size=max_batch_size)
     status, text = noting.load()
@@ -199,7 +199,7 @@ def pair(first, second, **more):
     return f'{{ name: "pair" {fields} {inputs} }}'
 
 
-def test_onnx_with_a_stock_client(tmp_path, stage):
+def test_an_onnx_model_is_warmed_up_and_answers_the_stock_client(tmp_path, stage):
     samples = [pair("zero_data: true", "random_data: true", batch_size=2, count=3)]
     samples += [pair('input_data_file: "row"', "zero_data: true", batch_size=1)]
     folder = onnx_model(tmp_path, f"model_warmup [ {', '.join(samples)} ]\n")
@@ -216,7 +216,7 @@ def test_onnx_with_a_stock_client(tmp_path, stage):
         assert "model 'simple' instance simple_0_0 is running warmup sample 'pair' for iteration 1" in server.text()
 
 
-def test_the_example_of_the_page(tmp_path, stage):
+def test_the_example_of_the_page_works(tmp_path, stage):
     page = (servers.ROOT / "docs/warm-up.md").read_text()
     example = page.split("```pbtxt\n")[1].split("```")[0]
     folder = onnx_model(tmp_path, example)
@@ -234,7 +234,7 @@ def check(*arguments):
     return json.loads(run.stdout)["findings"]
 
 
-def test_check_finds_samples_that_cannot_be_made(tmp_path):
+def test_check_finds_impossible_samples(tmp_path):
     sample_of_file = pair('input_data_file: "row"', "zero_data: true", batch_size=1)
     folder = onnx_model(tmp_path, f"model_warmup [ {sample_of_file} ]\n")
     (found,) = check("--model-repository", tmp_path)

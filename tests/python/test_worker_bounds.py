@@ -59,7 +59,7 @@ def run(server, model, code):
 @pytest.mark.parametrize("code", [
     "result = np.zeros(64 << 20, np.int32)", "result = np.broadcast_to(np.int32(0), (1 << 40,))",
 ], ids=["long", "without end"])
-def test_an_answer_beyond_the_budget_fails_its_request_alone(server, code):
+def test_an_output_over_the_limit_fails_only_its_request(server, code):
     before = peak(server)
     status, error = run(server, "numbers", code)
     assert status == 500 and "shm-max-byte-size" in error, (status, error)
@@ -67,7 +67,7 @@ def test_an_answer_beyond_the_budget_fails_its_request_alone(server, code):
     assert peak(server) - before < 1.5 * BUDGET
 
 
-def test_answers_of_many_requests_keep_to_the_budget(server):
+def test_outputs_of_many_requests_stay_within_the_budget(server):
     before = peak(server)
     sent = raw_http.post("/v2/models/numbers/infer", request("result = np.zeros(10 << 20, np.int32)"))
     host, port = server.http.rsplit(":", 1)
@@ -82,7 +82,7 @@ def peak(server):
     return int(processes.status(server.pid)["VmHWM"].split()[0]) * 1024
 
 
-def test_a_worker_has_so_much_memory_and_no_more(server):
+def test_a_workers_memory_is_limited(server):
     status, error = run(server, "texts", "result = np.broadcast_to(np.array([b'x'], object), (1 << 34,))")
     assert status == 500 and "MemoryError" in error, (status, error)
     assert run(server, "texts", "result = np.array([b'x'], object)") == (200, [1])
@@ -94,7 +94,7 @@ def test_a_worker_has_so_much_memory_and_no_more(server):
     eventually("the model answers again", lambda: run(server, "texts", "result = np.array([b'x'], object)") == (200, [1]))
 
 
-def test_an_unload_ends_a_worker_that_hangs_and_whose_client_has_gone(server):
+def test_an_unload_ends_a_hanging_worker_without_a_client(server):
     before = set(processes.running(server.pid))
     assert run(server, "hangs", "") == (200, [1])
     host, port = server.http.rsplit(":", 1)
@@ -110,7 +110,7 @@ def test_an_unload_ends_a_worker_that_hangs_and_whose_client_has_gone(server):
     assert not any("is being restarted" in line and "hangs" in line for line in server.log)
 
 
-def test_sighup_ends_nothing(server):
+def test_sighup_without_log_files_changes_nothing(server):
     """There is neither an access log nor a log file here."""
     server.process.send_signal(signal.SIGHUP)
     server.wait_for_line("SIGHUP: the logs, the TLS files and the policy are read again, where there are any")

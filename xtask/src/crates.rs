@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_needs_another_is_higher_and_a_file_has_one_owner() {
+    fn dependent_crates_are_higher_and_a_file_has_one_owner() {
         let crates = Crates::read().expect("metadata");
         let order = ["galatea", "galatea-http", "galatea-engine", "galatea-scheduler"];
         let heights = order.map(|package| crates.height(package));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_shown_and_the_signal_of_the_end_is_not() {
+    fn problems_are_shown_but_the_signal_at_the_end_is_not() {
         assert!(is_shown("W1121 11:45:39.147141 9939 model.rs:1] \"slow\""));
         assert!(is_shown("error: creating server"));
         assert!(is_shown("I1121 11:45:39.1 9939 model.rs:1] \"successfully loaded 'simple'\""));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_may_lose_one_point_and_no_more() {
+    fn a_crate_may_lose_at_most_one_point() {
         figures(890).check_against(&figures(900)).expect("a point");
         let error = figures(889).check_against(&figures(900)).expect_err("more").to_string();
         assert_eq!(error, "coverage fell by more than 1 point: a by 1.10");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_figures_are_read_back() {
         let file = std::env::temp_dir().join(format!("coverage-{}.json", std::process::id()));
         figures(890).write("commit", &file).expect("written");
         assert_eq!(Figures::read(&file).expect("read"), figures(890));

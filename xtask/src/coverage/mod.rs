@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_behind_two_dashes_is_for_the_tests() {
+    fn arguments_after_two_dashes_are_for_the_tests() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let line = words("--tier peers --add --against a.json -- --only x");
         let found = options(&line).expect("good");

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_begin_at_even_places() {
+    fn members_begin_at_even_offsets() {
         let archive = ar(&[("a", b"odd".to_vec()), ("b", Vec::new())], 1);
         assert_eq!(archive.len(), 8 + 60 + 4 + 60);
         assert!(archive[72..].starts_with(b"b    "));

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_tells_what_it_needs() {
+    fn the_needs_of_this_program_are_read() {
         let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let found = needs(&file).unwrap();
         assert!(found.glibc >= (2, 17) && found.libraries.contains(&"libc.so.6".to_owned()));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_numbers() {
+    fn versions_are_compared_as_numbers() {
         assert_eq!(glibc("GLIBC_2.2.5"), Some((2, 2)));
         assert!(glibc("GLIBC_2.4") < glibc("GLIBC_2.28"));
         assert_eq!((glibc("GLIBC_PRIVATE"), glibc("GCC_3.0")), (None, None));

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tests_need_is_left_out() {
+    fn dependencies_of_tests_are_omitted() {
         let package = |id: &str, licence: &str| json!({"id": id, "name": id, "version": "1.0.0", "license": licence});
         let dependency = |id: &str, kind: Value| json!({"pkg": id, "dep_kinds": [{"kind": kind}]});
         let metadata = json!({

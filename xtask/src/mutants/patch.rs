@@ -104,7 +104,7 @@ mod tests {
     use crate::crates::Crates;
 
     #[test]
-    fn a_description_is_whole_or_refused_with_what_it_lacks() {
+    fn an_incomplete_description_is_refused_with_the_missing_part() {
         let text = "Fault: a\nTier: commit\nCaught by: rust p m::t\n--- a/x/y.rs\n+++ b/x/y.rs\n";
         let read = |text: &str| parse(text, "1-a".to_owned(), PathBuf::new());
         let patch = read(text).expect("whole");
@@ -122,9 +122,9 @@ mod tests {
         }
     }
 
-    /// A crate without a fault is one of which nobody knows whether its tests notice anything.
+    /// Without a mutant nobody knows if the tests of a crate notice a fault.
     #[test]
-    fn each_crate_has_a_fault() {
+    fn each_crate_has_a_mutant() {
         let changed: BTreeSet<PathBuf> =
             all().expect("readable").into_iter().map(|patch| patch.changes).collect();
         for (package, folder) in Crates::read().expect("metadata").folders() {

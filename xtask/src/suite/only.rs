@@ -173,20 +173,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_in_rust_is_found_by_its_package() {
-        let name = "a_test_in_rust_is_found_by_its_package";
+    fn a_rust_test_is_found_by_its_package() {
+        let name = "a_rust_test_is_found_by_its_package";
         let target = rust::Target { package: "xtask".into(), test: None, has_library: false };
         assert_eq!(places(&process::root(), name).unwrap(), [Place::Rust(target)]);
     }
 
     #[test]
-    fn a_test_in_python_is_found_by_its_file() {
+    fn a_python_test_is_found_by_its_file() {
         let found = places(&process::root(), "test_a_difference_needs_its_reason").unwrap();
         assert_eq!(found, [Place::File("test_scenarios.py".into())]);
     }
 
     #[test]
-    fn a_file_of_tests_gets_the_parts_that_it_uses() {
+    fn a_test_file_gets_the_parts_it_uses() {
         let parts = |file| parts_of(&process::root().join("tests/python"), file).unwrap();
         assert_eq!(parts("test_rate_limiter.py"), ["clients"]);
         assert!(parts("test_response_cache_redis.py").contains(&"redis".to_owned()));
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn every_part_that_is_used_can_be_prepared() {
+    fn every_used_part_can_be_prepared() {
         for (_, part) in USES {
             assert!(setup::has_part(part), "{part}");
         }
     }
 
     #[test]
-    fn a_name_that_no_test_has_is_refused() {
+    fn an_unknown_test_name_is_refused() {
         let error = run("no_such_test_anywhere", &[]).unwrap_err().to_string();
         assert!(error.contains("no test is named"), "{error}");
     }

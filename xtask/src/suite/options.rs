@@ -61,20 +61,20 @@ mod tests {
     }
 
     #[test]
-    fn no_argument_runs_the_tier_commit() {
+    fn without_arguments_the_commit_tier_runs() {
         let options = parsed("").unwrap();
         assert_eq!(options.what, What::Tiers(vec![Tier::Commit]));
     }
 
     #[test]
-    fn tiers_run_in_their_order_once_each() {
+    fn tiers_run_once_each_in_their_order() {
         let options = parsed("--measure --all -k load").unwrap();
         assert_eq!(options.what, What::Tiers(vec![Tier::Commit, Tier::Peers, Tier::Measure]));
         assert_eq!(options.pytest, ["-k", "load"]);
     }
 
     #[test]
-    fn one_test_has_no_tier_beside_it() {
+    fn a_single_test_excludes_a_tier() {
         assert_eq!(parsed("--only a_test").unwrap().what, What::Test("a_test".into()));
         assert!(parsed("--only").unwrap_err().to_string().contains("name of a test"));
         assert!(parsed("--peers --only a_test").is_err());

@@ -64,7 +64,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn what_should_be_absent_is_named_outside_of_tests() {
+    fn forbidden_code_is_reported_outside_tests() {
         let text = "use std::{fs, io}; fn f() { tokio::runtime::Builder::new() }";
         let in_tests =
             "fn f(now: Instant) {}\n#[cfg(test)]\nmod tests { fn f() { Instant::now() } }";

@@ -46,7 +46,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn codes_are_found_and_other_names_are_not() {
+    fn error_codes_are_found_and_other_names_are_not() {
         let id = |letters: &str, digits: &str| format!("{letters}-{digits}");
         let (short, long) = (id("H", "07"), id("AB", "123"));
         for (line, code) in [
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_named_and_the_table_is_free() {
+    fn the_line_of_a_code_is_named_and_the_table_is_exempt() {
         let text = format!("//! Fine.\n// {}-{}\n", 'H', "07");
         let files = [("crates/a/src/a.rs", text.as_str()), (TABLE, text.as_str())];
         let found = faults(&made_up(&files));

@@ -50,7 +50,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn openings_of_comments_are_counted() {
+    fn refused_openings_of_comments_are_counted() {
         let text = "//! What a file is.\n\n/// Where it lies.\nfn f() {\n    // Of all.\n    // Ofen.\n    let what = \"// What\";\n}\n";
         let found = counts(&made_up(&[("crates/a/src/a.rs", text)]));
         assert_eq!(found.get("crates/a/src/a.rs"), Some(&3));

@@ -27,7 +27,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn readers_are_named_outside_the_program() {
+    fn environment_readers_outside_the_program_are_named() {
         let found = faults(&made_up(&[
             ("crates/core/engine/src/a.rs", "fn f() { std::env::var_os(\"A\"); }"),
             ("crates/core/engine/src/b.rs", "fn f() { env!(\"A\"); env::temp_dir(); }"),

@@ -16,7 +16,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn other_places_are_named() {
+    fn locks_used_elsewhere_are_named() {
         let text = "fn f() { m.lock().unwrap_or_else(PoisonError::into_inner); }";
         let found = faults(&made_up(&[
             (HOME, text),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_use_those_below_them() {
+    fn crate_groups_depend_only_on_lower_groups() {
         let types = || package("shared", "types", &["serde"]);
         let engine = || package("core", "engine", &["types"]);
         assert!(faults_of(&[types(), engine(), package("front", "http", &["engine"])]).is_empty());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_folder_of_crates_is_a_known_group() {
+    fn every_crate_folder_is_a_known_group() {
         let stray = package("else", "stray", &["types"]);
         assert_eq!(
             faults_of(&[stray, package("shared", "types", &[])]),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_and_front_ends_are_named_by_the_program_alone() {
+    fn only_the_program_depends_on_backends_and_front_ends() {
         for (group, name) in [("backends", "galatea-backend-onnx"), ("front", "galatea-http")] {
             let named = || package(group, name, &[]);
             assert!(faults_of(&[named(), package(PROGRAM, "serve", &[name])]).is_empty());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_support_of_tests_stays_out_of_the_product() {
+    fn test_support_stays_out_of_the_product() {
         let support = || package("shared", FOR_TESTS, &[]);
         let mut http = package("front", "http", &[FOR_TESTS]);
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_opened_in_one_crate_of_the_server() {
+    fn only_one_server_crate_opens_sockets() {
         let with_sockets = |group: &str, name: &str| {
             let mut package = package(group, name, &[]);
             package["dependencies"] =

@@ -53,7 +53,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn only_the_platform_knows_the_system() {
+    fn only_platform_crates_use_system_apis() {
         const LINUX: &str = "fn f() { read(\"/proc/self/stat\"); rustix::event::eventfd() }";
         let found = faults(&made_up(&[
             ("crates/core/src/lib.rs", LINUX),

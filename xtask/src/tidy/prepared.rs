@@ -31,7 +31,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn only_the_engines_check_and_tests_may() {
+    fn only_the_engine_and_tests_may_skip_the_check_of_requests() {
         let text = "fn f() { PreparedRequest::assume_checked(request, 1) }";
         let found = faults(&made_up(&[
             ("crates/core/engine/src/prepare/mod.rs", text),

@@ -45,7 +45,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn public_fields_are_named_in_these_files_alone() {
+    fn public_fields_are_reported_in_the_listed_files_only() {
         let text = "pub struct Group { pub count: u32 }\npub struct Kept { pub(crate) a: u32, b: u32 }\n\
                     #[non_exhaustive] pub struct Sealed { pub a: u32 }\n\
                     #[non_exhaustive] pub struct ModelConfig { pub a: u32 }";

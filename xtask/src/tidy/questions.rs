@@ -34,7 +34,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn a_question_that_changes_and_returns_nothing_is_a_fault() {
+    fn a_question_named_method_that_changes_state_is_reported() {
         let text = "impl A {\n    fn is_routine(&mut self) {}\n    fn is_open(&mut self) -> bool {\n    }\n    \
             fn has_any(&self) {}\n    fn was_sent(\n        &mut self,\n        to: u8,\n    ) {\n    }\n}\n";
         let found = faults(&made_up(&[("crates/a/src/a.rs", text)]));

@@ -101,7 +101,7 @@ mod tests {
     };
 
     #[test]
-    fn a_count_that_rises_or_falls_is_a_fault() {
+    fn a_count_that_rises_or_falls_is_reported() {
         let listed = RATCHET.parse("# why\n2 a.py\n1 b.rs\n1 gone.py\n").expect("a list");
         let found = RATCHET.parse("3 a.py\n1 b.rs\n1 new.py\n").expect("a list");
         let texts = RATCHET.differences(&found, &listed);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_list_is_read_again() {
+    fn a_written_list_is_read_back() {
         let counts = RATCHET.parse("12 tests/a b.py\n").expect("a list");
         assert_eq!(RATCHET.parse(&RATCHET.text_of(&counts)).expect("a list"), counts);
         assert!(RATCHET.parse("tests/a.py\n").is_err());

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_of_code_alone() {
+    fn tokens_come_from_code_only() {
         let workspace = made_up(&[(
             "crates/a/src/lib.rs",
             "// env::var\nfn f() { g(\"env::var\"); env::args(); h!(std::env::vars()) }",

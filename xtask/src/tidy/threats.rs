@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_no_fault() {
+    fn existing_references_are_no_fault() {
         let rows = "| a | b | `--memory-budget` | 1 | `a::too_long_is_refused` (a), `test_a.py::test_a` |\n\
                     | a | b | `--backend-config=python,timeout-secs` | 1 | `cargo xtask attack ping` |\n\
                     | a | b | – | – | `test_a` |";
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn missing_references_are_named() {
         assert_eq!(faults_of("| a | b | – | – | none |"), ["docs/security.md:3: names no test"]);
         assert_eq!(
             faults_of("| a | b | `--budget` | – | `too_long` `cargo xtask attack pong` |"),

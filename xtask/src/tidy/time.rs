@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_and_loops_count_in_rust_tests_alone() {
+    fn exceptions_and_loops_count_only_in_rust_tests() {
         let loops = "// yield_now\nwhile !x() { thread::yield_now(); }\nthread::park_timeout(d);\n";
         assert_eq!(counted("crates/a/tests/it.rs", &format!("{EXCEPTION}{loops}")), 3);
         assert_eq!(counted("crates/a/src/b/tests.rs", EXCEPTION), 1);

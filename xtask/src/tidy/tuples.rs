@@ -51,7 +51,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn tuples_among_the_parameters_are_counted() {
+    fn tuples_in_parameters_are_counted() {
         let text = "fn f(\n    (received, exchange): (&Received<'_>, &mut Exchange),\n    (a): (u8),\n    pair: (u8, u8),\n) {\n}\n";
         let found = counts(&made_up(&[("crates/a/src/a.rs", text)]));
         assert_eq!(found.get("crates/a/src/a.rs"), Some(&2));

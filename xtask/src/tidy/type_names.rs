@@ -142,7 +142,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn refused_words_are_found_where_a_type_is_declared() {
+    fn refused_words_in_type_names_are_found() {
         let text =
             "pub(crate) struct Told<'a> {}\nenum ToldOutputs {}\n/// Told\ntype Elsewhere = u8;\n";
         let found = faults(&made_up(&[("crates/a/src/a.rs", text)]));

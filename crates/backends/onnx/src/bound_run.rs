@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_are_kept_for_what_comes_again_and_is_short() {
+    fn tensors_are_kept_for_repeated_short_shapes() {
         let mut instance = instance(&add_sub(Int64));
         assert_eq!(kept(&mut instance, &[3, 4]), 0);
         assert_eq!(kept(&mut instance, &[4]), 1);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_to_other_outputs_have_tensors_of_their_own() {
+    fn each_set_of_requested_outputs_keeps_its_own_tensors() {
         let mut instance = instance(&add_sub(Int64));
         for _ in 0..4 {
             add(&mut instance, 3, &["SUM"]);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_are_kept_and_those_that_are_used() {
+    fn the_number_of_kept_runs_is_bounded() {
         let mut instance = instance(&add_sub(Int64));
         let often: Vec<usize> =
             (1..=MOST).flat_map(|length| [length; WORTH as usize + 2]).collect();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn none_are_made_any_more_where_it_came_to_nothing_again_and_again() {
+    fn tensors_are_no_longer_kept_after_repeated_misses() {
         let mut long = instance(&add_sub(Int64));
         let too_long = LARGEST / 3 / 8 + 1;
         assert_eq!(kept(&mut long, &[too_long; 2 * FAILURES as usize]), 0);

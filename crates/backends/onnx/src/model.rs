@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_library_lacks_is_named_after_it() {
+    fn missing_library_features_are_reported_with_the_library_name() {
         let cause = || Error::unavailable("was built without X");
         let error = no_cuda(("m", "m_0"), "1.23", cause());
         assert_eq!(

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_library() {
+    fn operator_errors_of_the_library_get_advice() {
         check(
             "onnx runtime error 1: Load model from /m/1/model.onnx failed:Fatal error: com.example:MyOp(-1) is not a registered function/op",
             "ONNX Runtime has no operator MyOp of domain 'com.example'",
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_left_alone() {
+    fn unrelated_errors_get_no_advice() {
         for said in [
             "",
             "Protobuf parsing failed.",

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_request_names_stay_in_the_model() {
+    fn files_named_by_a_request_must_lie_in_the_model_folder() {
         let folder = tempfile::tempdir().expect("folder");
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("1")).expect("folder");

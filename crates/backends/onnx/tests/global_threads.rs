@@ -13,7 +13,7 @@ use galatea_types::{DataType::Fp32, Tensor};
 use support::{ask, context, floats, infer, library, model_folder, onnx};
 
 #[test]
-fn models_share_the_threads_of_the_command_line() {
+fn models_share_the_thread_pool_set_on_the_command_line() {
     let settings: BTreeMap<String, String> =
         [("enable-global-threadpool", "1"), ("intra_op_thread_count", "2")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))

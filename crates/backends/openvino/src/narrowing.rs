@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_value_beyond_the_computed_type_is_found() {
+    fn the_first_value_out_of_range_is_found() {
         let integers = |values: &[i64]| {
             first_of(values, i64::to_le_bytes, |b| beyond_int32(i64::from_le_bytes(b)))
         };

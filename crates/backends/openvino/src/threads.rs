@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_those_asked_for_or_one_per_instance() {
+    fn streams_are_the_configured_number_or_one_per_instance() {
         let of = |settings: Settings| {
             let text = |(key, value): (&str, String)| format!("{key}={value}");
             properties(&settings, 3).into_iter().map(text).collect::<Vec<_>>().join(" ")

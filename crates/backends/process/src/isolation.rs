@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_decides_before_its_backend() {
+    fn the_models_isolation_overrides_its_backends() {
         let is_wanted = |model, backend| read(model, backend).expect("read").is_wanted;
         assert!(!is_wanted(&[], &[]));
         assert!(is_wanted(&[("isolation", "process")], &[]));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_refused_by_name() {
+    fn unknown_isolation_values_are_refused_by_name() {
         let wrong = [
             ("isolation", "thread"),
             ("isolation", ""),

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_stay_with_the_server() {
+    fn secret_variables_are_not_passed_to_child_processes() {
         let given = [
             "PATH",
             "AWS_SECRET_ACCESS_KEY",

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_that_comes_from_elsewhere_may_complete_its_configuration() {
+    fn an_imported_model_class_may_complete_its_configuration() {
         for (code, expected) in [
             ("class TritonPythonModel:\n    def execute(self, requests): ...", false),
             ("class TritonPythonModel(object):\n    pass", false),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backend_has_code_and_environment_for_its_models() {
+    fn a_python_backend_provides_code_and_environment_to_its_models() {
         let folder = tempfile::tempdir().expect("folder");
         let model_py = folder.path().join("model.py");
         std::fs::write(&model_py, "").expect("written");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_read_up_to_a_bound() {
+    fn model_code_is_read_up_to_a_limit() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("model.py");
         std::fs::write(&path, "pass").expect("written");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_its_file_is_refused() {
+    fn a_missing_model_py_is_refused() {
         let folder = tempfile::tempdir().expect("folder");
         let error = ModelDefaults::default().file(folder.path(), "").expect_err("no file");
         assert!(error.message().starts_with("Python model file not found in '"), "{error}");

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backend_made_in_python_is_its_model_py() {
+    fn a_custom_python_backend_uses_its_own_model_py() {
         let (settings, variables) = (BTreeMap::new(), Environment::default());
         let python = PythonBackend::open(None, &settings, &variables, &WorkerRules::default())
             .expect("no settings");

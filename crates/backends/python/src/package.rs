@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_worker_is_embedded() {
+    fn every_worker_file_is_embedded() {
         let mut found = BTreeSet::new();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("worker");
         files_below(&folder, "", &mut found);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn written_once_and_repaired() {
+    fn the_worker_package_is_written_once_and_repaired() {
         let data = tempfile::tempdir().expect("folder");
         let install = || Package::install(Some(data.path())).expect("written");
         let folder = install().folder.clone();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_folder_goes_with_its_package() {
+    fn the_temporary_folder_is_removed_with_its_package() {
         let package = Package::install(Some(Path::new("/dev/null/nowhere"))).expect("elsewhere");
         let folder = package.folder.clone();
         assert!(is_intact(&folder));

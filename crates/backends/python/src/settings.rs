@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_and_values() {
+    fn settings_have_defaults_and_accept_values() {
         let settings = read(&[]).expect("defaults");
         assert_eq!((settings.arenas.initial, settings.arenas.max), (MIB, None));
         assert_eq!(settings.timeout, Duration::from_secs(30));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_may_have_a_limit_of_its_own() {
+    fn a_model_may_override_a_limit() {
         let seconds = |limit: TimeLimit| limit.limit.map(|limit| limit.as_secs());
         let settings = read(&[]).expect("defaults");
         assert_eq!(seconds(settings.execution), Some(600));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_environments_are_known() {
+    fn environment_settings_are_accepted() {
         let config = |keys: &[&str]| -> BTreeMap<String, String> {
             keys.iter().map(|key| ((*key).to_owned(), String::new())).collect()
         };

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_goes_and_no_link_is_followed() {
+    fn everything_is_removed_and_links_are_not_followed() {
         let outside = tempfile::tempdir().expect("folder");
         fs::write(outside.path().join("kept"), "").expect("written");
         let folder = TemporaryFolder::create().expect("created");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_server_has_left_is_removed_and_what_is_in_use_is_not() {
+    fn leftovers_of_killed_servers_are_removed_unless_in_use() {
         let parent = tempfile::tempdir().expect("folder");
         let made = |name: &str| {
             let path = parent.path().join(name);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_nested_deeper_than_any_path_go_too() {
+    fn very_deeply_nested_folders_are_removed() {
         let folder = TemporaryFolder::create().expect("created");
         let path = folder.path().to_owned();
         let mut inner = open_folder(CWD, &path).expect("opened");

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_withheld_unless_they_are_named() {
+    fn secret_variables_are_withheld_unless_listed() {
         let variables = Variables::of([("HF_TOKEN", "t"), ("AWS_PROFILE", "p"), ("PATH", "/bin")]);
         let withheld = |passed: &[&str]| {
             let variables_passed = passed.iter().map(|name| (*name).to_owned()).collect();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_decides_whether_the_models_folder_can_be_changed() {
+    fn the_isolation_level_decides_if_the_model_folder_is_writable() {
         let none = Variables::default();
         assert!(sandbox(IsolationLevel::None, &none).is_none());
         let standard = sandbox(IsolationLevel::Standard, &none).expect("a sandbox");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_secret_variables_lead_to_are_secret() {
+    fn files_named_by_secret_variables_are_secret() {
         let variables = Variables::of([
             ("GOOGLE_APPLICATION_CREDENTIALS", "/keys/google.json"),
             ("HF_TOKEN", "hf_x"),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_is_refused_by_its_option() {
+    fn a_missing_path_is_refused_with_its_option() {
         let options =
             WorkerOptions { readable: vec!["/nowhere/data".into()], ..WorkerOptions::default() };
         let error = WorkerRules::new(options).open(&Variables::default()).expect_err("missing");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn models_control_others_where_nothing_isolates_them_or_they_are_named() {
+    fn model_control_needs_no_isolation_or_a_listed_model() {
         let rule = |isolation, is_hardened, model: &str| {
             let controlling_models = BTreeSet::from(["named".to_owned()]);
             let options = WorkerOptions {

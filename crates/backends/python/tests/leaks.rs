@@ -53,7 +53,7 @@ fn threads() -> usize {
 }
 
 #[test]
-fn nothing_of_a_worker_is_left() {
+fn workers_leave_no_processes_memory_or_files() {
     workers_leave_nothing_behind_however_they_end();
     memory_of_an_idle_worker_is_freed();
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_wins_over_a_variable_over_an_installed_one() {
+    fn an_option_wins_over_a_variable_which_wins_over_an_installed_runtime() {
         let home = tempfile::tempdir().expect("folder");
         let installed = place(home.path());
         let of = |variables: &[(&str, &str)]| {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn data_folders_in_their_order() {
+    fn data_folders_are_searched_in_order() {
         let folder =
             |variables: &[(&str, &str)]| data_folder(&Environment::of(variables.iter().copied()));
         let home = ("HOME", "/users/a");

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_split_off() {
+    fn credentials_are_removed_from_the_url() {
         assert_eq!(without_credentials("https://u:p@h/x@y"), "https://h/x@y");
         assert_eq!(split_credentials("https://h/x"), ("https://h/x".to_owned(), None));
         let (bare, credentials) = split_credentials("https://user:pass@h/x");

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn json_pages() {
+    fn json_index_pages_are_parsed() {
         let page = format!(
             r#"{{"meta":{{}},"files":[{{"filename":"a-0.9.whl","url":"https://f/a-0.9.whl"}},
                {{"filename":"{NAME}","url":"../../p/{NAME}","hashes":{{}}}}]}}"#
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn html_pages() {
+    fn html_index_pages_are_parsed() {
         let base = "http://user:pass@h:81/x/simple/a/";
         let page = |link: &str| {
             format!("<html><a href=\"a-0.9.whl\">a</a><a class='b' href=\"{link}\">b</a>")

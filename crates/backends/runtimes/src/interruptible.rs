@@ -72,7 +72,7 @@ mod tests {
     use crate::SilentProgress;
 
     #[test]
-    fn a_request_kills_a_compiler_with_its_children() {
+    fn a_stop_request_kills_a_compiler_and_its_children() {
         let stop = Stop::default();
         let folder = tempfile::tempdir().expect("folder");
         let begun = folder.path().join("begun");

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_layouts_are_known() {
+    fn both_layouts_of_libtorch_are_found() {
         let folder = tempfile::tempdir().expect("folder");
         let write = |path: &str, text: &str| {
             let path = folder.path().join(path);

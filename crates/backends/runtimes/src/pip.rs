@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn files_count_and_the_environment_wins() {
+    fn pip_files_are_read_and_the_environment_overrides_them() {
         let folder = tempfile::tempdir().expect("folder");
         let file = folder.path().join("pip.conf");
         let text = "# mine\n[global]\nindex-url = https://a.example/simple\ncert: /a.pem\n\
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn no_index_leaves_only_folders() {
+    fn no_index_leaves_only_find_links_folders() {
         let variables =
             [("PIP_CONFIG_FILE", "/dev/null"), ("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", "/w")];
         let settings = PipSettings::read(&Environment::of(variables));

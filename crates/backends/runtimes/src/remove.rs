@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_version_or_all_of_them() {
+    fn one_version_or_all_versions_are_removed() {
         let (home, environment) = home(&["1.0.0", "1.1.0", "1.2.0"]);
         let folder = home.path().join("runtimes/onnxruntime");
         let gone = removed(Some("1.1.0"), &environment).expect("removed");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_the_name_of_a_folder_and_never_a_path() {
+    fn a_version_is_a_folder_name_and_never_a_path() {
         let (home, environment) = home(&["1.0.0"]);
         fs::create_dir(home.path().join("precious")).expect("created");
         symlink(home.path().join("precious"), home.path().join("runtimes/onnxruntime/9"))
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_version_goes_with_it() {
+    fn files_that_belong_to_a_version_are_removed_with_it() {
         let (home, environment) = home(&["1.0.0"]);
         let other = home.path().join("shim");
         fs::create_dir(&other).expect("created");

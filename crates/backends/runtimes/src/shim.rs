@@ -293,13 +293,13 @@ mod tests {
     use crate::SilentProgress;
 
     #[test]
-    fn without_a_compiler_the_package_is_named() {
+    fn a_missing_compiler_is_reported_with_its_package() {
         let error = compiler(&Environment::of([("PATH", "/nowhere")])).expect_err("none");
         assert!(error.message().contains("apt-get install g++"), "{error}");
     }
 
     #[test]
-    fn the_output_of_the_compiler_is_in_the_error() {
+    fn the_compilers_output_is_in_the_error() {
         let folder = tempfile::tempdir().expect("folder");
         let libtorch = Libtorch {
             lib_dir: folder.path().to_path_buf(),

@@ -130,7 +130,7 @@ fn assert_installed(attempt: &Attempt, package: &Package) {
 }
 
 #[test]
-fn installs_from_a_page_of_links_and_once_only() {
+fn a_runtime_is_installed_once_from_a_page_of_links() {
     let package = Package::new();
     let first = attempt(&package, &[]);
     assert_installed(&first, &package);
@@ -142,13 +142,13 @@ fn installs_from_a_page_of_links_and_once_only() {
 }
 
 #[test]
-fn installs_from_a_json_page() {
+fn a_runtime_is_installed_from_a_json_page() {
     let package = Package::new();
     assert_installed(&attempt(&package, &[Fault::JsonPage]), &package);
 }
 
 #[test]
-fn a_cut_connection_is_resumed() {
+fn an_interrupted_download_is_resumed() {
     let package = Package::new();
     let cut = attempt(&package, &[Fault::CutAfter(50_000)]);
     assert_installed(&cut, &package);
@@ -159,7 +159,7 @@ fn a_cut_connection_is_resumed() {
 }
 
 #[test]
-fn a_part_of_an_earlier_process_is_resumed() {
+fn a_partial_download_of_an_earlier_process_is_resumed() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(part(folder.path()).parent().unwrap()).unwrap();
@@ -171,13 +171,13 @@ fn a_part_of_an_earlier_process_is_resumed() {
 }
 
 #[test]
-fn a_server_without_ranges_starts_over() {
+fn a_download_restarts_if_the_server_has_no_range_requests() {
     let package = Package::new();
     assert_installed(&attempt(&package, &[Fault::NoRanges, Fault::CutAfter(50_000)]), &package);
 }
 
 #[test]
-fn a_damaged_part_is_thrown_away() {
+fn a_damaged_partial_download_is_deleted() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(part(folder.path()).parent().unwrap()).unwrap();
@@ -189,7 +189,7 @@ fn a_damaged_part_is_thrown_away() {
 }
 
 #[test]
-fn a_part_longer_than_the_file_is_thrown_away() {
+fn a_partial_download_longer_than_the_file_is_deleted() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(part(folder.path()).parent().unwrap()).unwrap();
@@ -200,7 +200,7 @@ fn a_part_longer_than_the_file_is_thrown_away() {
 }
 
 #[test]
-fn another_content_is_refused() {
+fn a_wheel_with_a_wrong_digest_is_refused() {
     let package = Package::new();
     let wrong = attempt(&package, &[Fault::WrongContent]);
     let error = wrong.outcome.unwrap_err();
@@ -211,7 +211,7 @@ fn another_content_is_refused() {
 }
 
 #[test]
-fn a_file_without_end_is_not_begun() {
+fn a_file_of_unbounded_length_is_not_downloaded() {
     let package = Package::new();
     let endless = attempt(&package, &[Fault::Endless]);
     let error = endless.outcome.unwrap_err();
@@ -220,7 +220,7 @@ fn a_file_without_end_is_not_begun() {
 }
 
 #[test]
-fn a_connection_cut_again_and_again_reports_how_far_it_got() {
+fn a_repeatedly_interrupted_download_reports_its_progress() {
     let package = Package::new();
     let faults: Vec<Fault> = (0..10).map(|_| Fault::CutAfter(1000)).collect();
     let cut = attempt(&package, &faults);
@@ -231,7 +231,7 @@ fn a_connection_cut_again_and_again_reports_how_far_it_got() {
 }
 
 #[test]
-fn without_a_network_the_error_names_the_alternatives() {
+fn without_a_network_the_error_names_alternatives() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let closed = server::closed_port();
@@ -246,7 +246,7 @@ fn without_a_network_the_error_names_the_alternatives() {
 }
 
 #[test]
-fn a_proxy_that_does_not_answer_is_named() {
+fn an_unreachable_proxy_is_named() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let proxy = format!("127.0.0.1:{}", server::closed_port());
@@ -266,7 +266,7 @@ fn a_proxy_that_does_not_answer_is_named() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told_with_the_variable() {
+fn a_read_only_folder_is_reported_with_its_variable() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
@@ -292,7 +292,7 @@ fn an_index_without_the_file_is_named() {
 }
 
 #[test]
-fn a_wheel_at_hand_needs_no_index() {
+fn a_local_wheel_needs_no_index() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let wheel = folder.path().join("copy.whl");
@@ -305,7 +305,7 @@ fn a_wheel_at_hand_needs_no_index() {
 }
 
 #[test]
-fn a_named_wheel_must_be_right_even_when_one_is_installed() {
+fn a_given_wheel_is_checked_even_if_one_is_installed() {
     let package = Package::new();
     let first = attempt(&package, &[]);
     let library = first.outcome.as_ref().unwrap();
@@ -326,7 +326,7 @@ fn a_named_wheel_must_be_right_even_when_one_is_installed() {
 }
 
 #[test]
-fn two_installers_do_not_disturb_each_other() {
+fn two_installers_run_at_the_same_time() {
     let package = Package::new();
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(FILENAME, package.wheel.clone(), &[]);
@@ -345,7 +345,7 @@ fn two_installers_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_package_is_made_of_files_of_the_index_and_of_the_programs_own() {
+fn a_runtime_package_combines_wheels_and_embedded_files() {
     let package = Package::new();
     let home = tempfile::tempdir().unwrap();
     let server = Server::start(FILENAME, package.wheel.clone(), &[]);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_order_or_nothing() {
+    fn init_operations_are_read_in_order() {
         assert_eq!(
             parse(r#"{"init_ops": ["b", "a"]}"#),
             Some(vec!["b".to_owned(), "a".to_owned()])

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_runs_alone_have_all_threads() {
+    fn only_a_long_run_without_others_uses_all_threads() {
         let placement = Placement::default();
         assert_eq!(placement.place(|place| place), RunPlace::Here, "nothing is known yet");
         placement.typical.note(Duration::from_secs(1));

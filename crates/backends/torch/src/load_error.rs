@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_gpu_is_named_with_those_there_are() {
+    fn a_missing_gpu_is_reported_with_the_available_ones() {
         let found = [
             (0, "finds no GPU that it can use here"),
             (1, "finds GPU 0 alone"),

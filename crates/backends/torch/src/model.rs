@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_of_a_configuration_have_their_field() {
+    fn configuration_errors_name_their_field() {
         for (input, field) in [
             ("data_type: TYPE_UINT32 dims: 1", "data_type"),
             ("data_type: TYPE_STRING dims: [ 1, 1 ]", "dims"),

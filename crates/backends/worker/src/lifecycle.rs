@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cause_of_an_end_is_kept() {
+    fn the_first_cause_of_an_exit_is_kept() {
         let (lifecycle, raised) = lifecycle();
         lifecycle.expect_running();
         assert!(!lifecycle.is_dead());

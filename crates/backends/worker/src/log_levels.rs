@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_verbose_level_that_is_shown_decides() {
+    fn the_most_verbose_enabled_level_applies() {
         let none = LogLevels { info: false, warning: false, error: false, verbose: 0 };
         for (levels, filter) in [
             (none, LevelFilter::Off),

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_output_is_told_of_once() {
+    fn each_unknown_output_is_reported_once() {
         let told = ReportedOutputs::default();
         assert!(told.is_new(0) && told.is_new(63) && !told.is_new(0));
         assert!(!told.is_new(64) && !told.is_new(usize::MAX), "these are not counted");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_output_is_declared_as() {
+    fn outputs_have_their_declared_type_and_shape() {
         let config = |batch: u32, more: &str| {
             model_config(&format!(
                 "name: 'm' backend: 'identity' max_batch_size: {batch} \

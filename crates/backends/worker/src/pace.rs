@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shorter_the_executions_the_more_may_wait() {
+    fn shorter_executions_allow_a_deeper_queue() {
         assert_eq!(depth_after(&[]), 1, "nothing is known");
         assert_eq!(depth_after(&[50]), 8);
         assert_eq!(depth_after(&[0, 0, 0]), 8);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_a_change() {
+    fn the_queue_depth_follows_changed_execution_times() {
         let slow_then_fast: Vec<u64> = [50_000].into_iter().chain([50; 16]).collect();
         assert_eq!(depth_after(&slow_then_fast[..2]), 1);
         assert!(depth_after(&slow_then_fast) > 1);

@@ -83,14 +83,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_name_that_comes_twice_the_last_one_counts() {
+    fn the_last_of_two_equal_names_counts() {
         let parameters = read(br#"{"a":1,"b":2,"a":3}"#).expect("parameters");
         let expected = [("b", ParameterValue::Int(2)), ("a", ParameterValue::Int(3))];
         assert_eq!(parameters, expected.map(|(name, value)| (name.to_owned(), value)));
     }
 
     #[test]
-    fn scalars_are_taken_and_nothing_else() {
+    fn only_scalar_parameters_are_accepted() {
         let read_text = |json: &str| read(json.as_bytes());
         let parameters = read_text(r#"{"e":18446744073709551615,"a":1,"b":true,"c":"x","d":0.5}"#);
         let expected = [

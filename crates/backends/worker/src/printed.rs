@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_a_line_waits_for_the_rest() {
+    fn an_incomplete_line_waits_for_its_end() {
         assert_eq!(lines_of(&[b"whole\nnext"]).start, b"next");
         assert!(lines_of(&[b"whole\nnext"]).wait_left().is_some_and(|left| left <= REST_OF_LINE));
         for all in [&[&b"start"[..], b" rest\n"][..], &[b"50 %\r"], &[&[b'x'; 4096], &[b'y'; 4096]]]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_wait_for_ever() {
+    fn an_incomplete_line_is_printed_after_a_while() {
         let identity =
             WorkerIdentity { role: "worker", model: "m".into(), version: 1, instance: None };
         let mut lines = lines_of(&[b"prompt: "]);

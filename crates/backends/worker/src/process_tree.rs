@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_count_to_the_process_that_started_them() {
+    fn child_processes_count_to_their_parent() {
         let script = "import subprocess, sys\n\
                       held = b'x' * (32 << 20)\n\
                       print('ready', flush=True)\n\

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_known_by_their_names() {
+    fn secrets_are_recognized_by_their_names() {
         for name in [
             "AWS_ACCESS_KEY_ID",
             "AWS_PROFILE",
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_libraries_and_models_are_set_up_with_is_no_secret() {
+    fn variables_of_libraries_and_models_are_not_secret() {
         for name in [
             "AWS_CA_BUNDLE",
             "AWS_REGION",

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_workers_have_nothing_to_answer() {
+    fn idle_workers_are_never_overdue() {
         let mut watchdog = watchdog(2);
         for _ in 0..10 {
             assert_eq!(watchdog.look(WorkerSnapshot { is_busy: false, ..busy(0) }), None);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_worker_is_noticed_sooner_also_when_idle() {
+    fn a_stopped_worker_is_detected_early_even_when_idle() {
         let mut watchdog = watchdog(600);
         let stopped = WorkerSnapshot { is_busy: false, is_stopped: true, ..busy(0) };
         for _ in 0..4 {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_nothing_is_overdue() {
+    fn without_a_limit_no_request_is_overdue() {
         let mut watchdog = Watchdog::new(WorkLimits::default());
         assert!(!watchdog.is_on());
         for _ in 0..10_000 {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_ended_soon() {
+    fn abandoned_requests_have_a_short_limit() {
         let mut watchdog = watchdog(600);
         let abandoned = WorkerSnapshot { is_abandoned: true, ..busy(0) };
         for _ in 0..5 {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_takes_too_much_memory_is_ended_also_when_idle() {
+    fn a_worker_over_its_memory_limit_is_ended_even_when_idle() {
         let mut watchdog = watchdog(600);
         let idle = |memory| WorkerSnapshot { is_busy: false, memory: Some(memory), ..busy(0) };
         assert_eq!(watchdog.look(idle(100)), None);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_stopped() {
+    fn a_stopped_process_is_detected() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("sleep runs");
         assert!(!is_stopped(child.id()));
         let pid = rustix::process::Pid::from_child(&child);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_program_that_exits_names_its_exit() {
+    fn the_error_of_an_exited_program_has_its_exit_status() {
         let text = start_error("echo $TEXT >&2; exit 7", 30);
         for part in ["model 'm'", "m_0_0", "a script", "exited with code 7", "last line"] {
             assert!(text.contains(part), "{text}");
@@ -380,9 +380,9 @@ mod tests {
         assert!(text.contains("'/nowhere/python' cannot be executed"), "{text}");
     }
 
-    /// The script lies where it may not be read; where the kernel cannot see to that, it ends by itself.
+    /// The sandbox forbids reading the script; without kernel support the script ends by itself.
     #[test]
-    fn the_error_of_a_confined_program_says_that_it_is_confined() {
+    fn the_error_of_a_sandboxed_program_mentions_the_sandbox() {
         let folder = tempfile::tempdir().expect("folder");
         let python = folder.path().join("python");
         fs::write(&python, "#!/bin/sh\nexit 7\n").expect("written");
@@ -403,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_hello_times_out() {
+    fn a_program_that_sends_no_hello_times_out() {
         let text = start_error("sleep 600 & sleep 600", 1);
         assert!(text.contains("stub-timeout-seconds"), "{text}");
     }
 
     #[test]
-    fn a_program_that_sends_nonsense_is_killed() {
+    fn a_program_that_sends_garbage_is_killed() {
         let nonsense = r#"exec python3 -c "import os,sys; os.write(int(sys.argv[1]), b'nonsense')
 import time; time.sleep(600)" $2"#;
         let text = start_error(nonsense, 30);

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_can_be_sent_in_a_header_and_has_all_of_its_bytes() {
+    fn a_generated_key_fits_into_a_header_and_encodes_all_random_bytes() {
         let key = ApiKey::from_random(&[0xfb; 32]);
         assert_eq!(key.as_str().len(), PREFIX.len() + 43);
         assert!(key.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));

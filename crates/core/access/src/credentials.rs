@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_alone_may_be_a_browsers() {
+    fn only_a_certificate_without_key_counts_as_a_browsers() {
         let credentials =
             |authorization: Option<&'static str>, api_key: Option<&'static str>| Credentials {
                 authorization: authorization.map(str::as_bytes),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_in_either_header_and_as_passwords() {
+    fn keys_are_accepted_in_either_header_and_as_passwords() {
         assert_eq!(sent(Some("Bearer k"), None), Ok("k".to_owned()));
         assert_eq!(sent(Some("bearer  k "), None), Ok("k".to_owned()));
         assert_eq!(sent(None, Some(" k")), Ok("k".to_owned()));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_credential_is_not_taken_for_none() {
+    fn malformed_credentials_are_refused_instead_of_ignored() {
         let long = format!("Bearer {}", "x".repeat(MAX_LENGTH + 1));
         for wrong in
             ["", "Bearer", "Bearer ", "k", "Digest k", "Bearerk", "Basic !", "Basic eA==", &long]

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_that_of_the_standard_in_either_case() {
+    fn digests_are_sha256_in_upper_or_lower_case() {
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(Digest::of(b"abc").to_string(), text);
         assert_eq!(Digest::parse(&text.to_uppercase()), Some(Digest::of(b"abc")));

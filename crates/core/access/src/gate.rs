@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_anybody_has_the_roles_that_are_given_and_no_others() {
+    fn without_a_policy_everyone_has_the_default_roles() {
         let policy = Policy::for_anybody(&[Role::Infer, Role::Read]);
         assert!(policy.warnings().is_empty());
         let gate = Gate::new(policy, KeySet::default());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_proved_to_an_older_policy_does_not_hold() {
+    fn a_proof_made_under_an_older_policy_is_invalid() {
         let issuer = Issuer::new();
         let keys =
             |issuer: &Issuer| KeySet::parse(issuer.key_set().to_string().as_bytes()).expect("good");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_stays_is_known_as_the_policy_of_the_moment_has_it() {
+    fn an_open_connection_gets_the_rights_of_the_current_policy() {
         let gate = Gate::new(key_policy("key", ""), KeySet::default());
         let read = Action::Read("m");
         let grantee = gate.admit(&with_key("key"), &read, 1).expect("known").expect("asked");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_stays_has_what_the_policy_gives_it_then() {
+    fn a_kept_token_gets_the_rights_of_the_current_policy() {
         let issuer = Issuer::new();
         let keys = KeySet::parse(issuer.key_set().to_string().as_bytes()).expect("good");
         let gate = Gate::new(Policy::parse("p", JWT).expect("good"), keys);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_not_known_is_a_reason_to_look_for_new_ones() {
+    fn an_unknown_key_requests_a_refresh_of_the_keys() {
         let issuer = Issuer::new();
         let gate = Gate::new(Policy::parse("p", JWT).expect("good"), KeySet::default());
         assert!(gate.admit(&with_key(&issuer.good(&json!({}))), &Action::Infer("m"), NOW).is_err());
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_was_sent_is_printed() {
+    fn credentials_are_never_printed() {
         let gate = Gate::new(key_policy("key", ""), KeySet::default());
         for secret in ["key", "sec.re.t", "galatea_secret"] {
             let shown = match gate.admit(&with_key(secret), &Action::Infer("m"), 1) {

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_holds_until_it_expires() {
+    fn a_proof_is_valid_until_it_expires() {
         let grantee = grantee(&[]);
         assert!(!grantee.has_expired(99) && grantee.has_expired(100));
         let proof = IdentityProof::Certificate("CN=i".into());

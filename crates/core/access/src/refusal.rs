@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_has_a_reason_of_the_metrics() {
+    fn every_auth_failure_has_a_metric_reason() {
         use AuthFailure::{
             Expired, InvalidToken, Malformed, Missing, UnknownCertificate, UnknownKey,
             UnknownSigningKey,

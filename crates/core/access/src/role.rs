@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_role_is_itself_and_admin_is_all() {
+    fn each_role_implies_itself_and_admin_implies_all() {
         for role in Role::ALL {
             assert_eq!(Role::named(role.name()), Some(role));
             let set: RoleSet = [role].into_iter().collect();

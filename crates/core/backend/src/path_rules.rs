@@ -116,7 +116,7 @@ mod tests {
         ["", "..", ".", "../x", "/etc/shadow", "a/../../x", "a/..", "1/labels\0.txt"];
 
     #[test]
-    fn paths_inside_lose_their_dots() {
+    fn relative_paths_are_normalized_and_outside_paths_refused() {
         for (path, inside) in [("a", "a"), ("./1//a", "1/a"), ("a/../1/x", "1/x"), ("..a", "..a")] {
             assert_eq!(relative_inside(path).as_deref(), Some(Path::new(inside)), "{path}");
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_files_of_its_model_and_what_the_repository_names() {
+    fn a_request_may_name_only_files_of_its_model_or_listed_files() {
         let rules = PathRules::inside_model(vec!["/opt/ops.so".to_owned()]);
         let folder = Path::new("/m");
         let resolve = |path| rules.resolve("op_library_filename", folder, path);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_a_library_takes_for_paths() {
+    fn settings_that_name_paths_are_checked() {
         let rules = PathRules::inside_model(vec!["/cache".to_owned()]);
         for (setting, value) in [
             ("session.collect_node_memory_stats_to_file", "stats"),

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_value_decides_and_both_are_parsed_leniently() {
+    fn the_first_value_counts_and_both_spellings_are_parsed() {
         let of = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
         };

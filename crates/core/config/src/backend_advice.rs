@@ -125,7 +125,7 @@ mod tests {
     const KNOWN: [&str; 4] = ["onnxruntime", "python", "pytorch", "identity"];
 
     #[test]
-    fn other_names_and_other_backends() {
+    fn misspelled_and_foreign_backends_get_advice() {
         let check = |backend: &str, expected: &str| {
             let advice = backend_advice(backend, KNOWN);
             assert!(advice.contains(expected), "{backend}: {advice}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn platforms() {
+    fn unknown_platforms_get_advice() {
         let cases = [
             (
                 "onnxruntime",

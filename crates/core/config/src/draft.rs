@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_are_written_as_a_configuration_has_them() {
+    fn tensors_are_written_like_in_a_configuration() {
         let mut config = draft("");
         assert!(!config.has_inputs() && !config.has_outputs());
         let scalar = TensorDraft {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_scheduler_stays() {
+    fn a_configured_scheduler_is_kept() {
         let mut config = draft("sequence_batching {}");
         config.default_to_dynamic_batching();
         config.complete_with(draft("dynamic_batching {}"));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_ask_for_gpus_and_name_none_get_them_named() {
+    fn gpu_groups_without_gpus_get_all_gpus() {
         let mut config = draft(
             "instance_group [ { kind: KIND_GPU }, { kind: KIND_GPU gpus: 7 }, { kind: KIND_CPU } ]",
         );
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ensemble_names_its_models_once() {
+    fn an_ensemble_lists_each_model_once() {
         let step = |model: &str| format!("step {{ model_name: '{model}' }}");
         let text = [step("b"), step("a"), step("b")].concat();
         let config = draft(&format!("ensemble_scheduling {{ {text} }}"));

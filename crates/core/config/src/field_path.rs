@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_as_they_are_written() {
+    fn field_paths_are_formatted() {
         let path = FieldPath::from("ensemble_scheduling.step").index(1).field("input_map");
         assert_eq!(
             path.named("a\"").to_string(),

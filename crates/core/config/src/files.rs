@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_paths_with_their_fields() {
+    fn files_and_paths_are_listed_with_their_fields() {
         let draft = draft();
         let expected = [
             ("default_model_filename", "a"),
@@ -97,7 +97,7 @@ mod tests {
 
     /// A field of the message that is new and named like a file must be added to one of the two.
     #[test]
-    fn every_field_of_the_message_that_names_a_file_is_listed() {
+    fn every_file_field_of_the_schema_is_listed() {
         let mut found = BTreeSet::new();
         let root = schema::model_config().expect("descriptors");
         collect(&root, &mut BTreeSet::new(), &mut found);

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instance_groups_are_compared_apart() {
+    fn instance_groups_are_compared_separately() {
         let parse = |more: &str| crate::parse_text(&format!("name: 'm' {more}")).expect("valid");
         let (one, two) =
             (parse("instance_group { count: 1 }"), parse("instance_group { count: 2 }"));

@@ -43,7 +43,7 @@ pub(crate) const BROKEN: &str = "the built-in description of ModelConfig cannot 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn descriptors_are_whole() {
+    fn the_schema_has_all_fields() {
         let descriptor = super::model_config().unwrap();
         assert_eq!(descriptor.fields().count(), 25);
     }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_what_is_around_them() {
+    fn fields_are_found_with_their_places() {
         let input = || FieldPath::from("input");
         check("max_batch_size".into(), "m/config.pbtxt:6:17");
         check(input(), "m/config.pbtxt:1:1");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_behind_a_mistake() {
+    fn reading_continues_after_a_mistake() {
         let text = "name: \"m\"\nbakend: \"onnx\" 'runtime'\ninput [ { name: \"X\" data_type: FP32 dims: [ -1, x ] nmae { a: [ 1 ] } } ]\n\
                     max_batch_size: \"8\"\nmax_batch_size: 4\ndynamic_batching: true\nplatform: \"p\"\noutput { dims: 1 ";
         let source = ConfigSource::text("f", text);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_column() {
+    fn a_byte_order_mark_counts_as_no_column() {
         let source = ConfigSource::text("f", "\u{feff}backend: \"x\"\r\nplatform: \"y\"\r\n");
         assert_eq!(
             source.place(&"backend".into()).map(|p| p.to_string()).as_deref(),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_pointers() {
+    fn json_errors_have_pointers() {
         let source =
             ConfigSource::json(r#"{"input": [{"name": "a/b", "dims": [0]}], "maxBatchSize": 1}"#);
         let check = |field: FieldPath, expected: &str| {

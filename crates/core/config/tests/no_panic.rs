@@ -108,19 +108,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_text(source in any::<String>()) {
+    fn arbitrary_text_causes_no_panic(source in any::<String>()) {
         exercise(&source);
     }
 
     #[test]
-    fn any_pieces(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
+    fn arbitrary_token_sequences_cause_no_panic(pieces in prop::collection::vec(0..PIECES.len(), 0..60)) {
         let source = pieces.iter().map(|&p| PIECES[p]).collect::<Vec<_>>();
         exercise(&source.concat());
         exercise(&source.join(" "));
     }
 
     #[test]
-    fn edited_configurations(
+    fn edited_configurations_cause_no_panic(
         seed in 0..SEEDS.len(),
         edits in prop::collection::vec((0.0..1.0, 0_usize..8, 0..PIECES.len()), 1..6),
     ) {
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn edited_json(
+    fn edited_json_causes_no_panic(
         seed in 0..SEEDS.len(),
         edits in prop::collection::vec((0.0..1.0, 0_usize..8, 0..PIECES.len()), 1..6),
     ) {

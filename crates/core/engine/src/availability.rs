@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_wait_for_the_end_of_the_start() {
+    fn requests_wait_until_the_start_is_over() {
         let availability = Availability::default();
         assert!(availability.is_serving());
         assert_eq!(poll(pin!(availability.started())), Poll::Ready(true));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_some_wait_and_one_that_goes_makes_room() {
+    fn the_number_of_waiting_requests_is_bounded_and_a_leaver_frees_a_place() {
         let availability = Availability::default();
         availability.begin_start();
         let mut waiting: Vec<_> =

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_a_backend_overlay_those_for_all() {
+    fn backend_settings_override_general_settings() {
         let mut settings = BackendSettings::default();
         settings.set("", "a", "all");
         settings.set("", "b", "all");

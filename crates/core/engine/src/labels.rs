@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_is_a_line_without_the_space_behind_it() {
+    fn trailing_space_of_labels_is_removed() {
         let labels = LabelFile::new("cat \r\n\n  dog\nö".to_owned());
         let all: Vec<_> = (0..4).map(|class| labels.get(class)).collect();
         assert_eq!(all, [Some("cat"), None, Some("  dog"), Some("ö")]);

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_when_it_is_closed() {
+    fn closing_removes_all_files() {
         let folders = OverrideFolders::default();
         let (first, second) = (folders.create().expect("made"), folders.create().expect("made"));
         let root = first.path().parent().expect("the root").to_owned();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_stay_inside_the_folder() {
+    fn override_paths_cannot_leave_the_folder() {
         for path in ["1/model.onnx", "./a/../1/model.onnx", "/1/model.onnx", "//1/model.onnx"] {
             assert_eq!(safe_relative(path).expect("inside"), Path::new("1/model.onnx"));
         }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn where_python_code_failed_is_told() {
+    fn the_line_of_a_python_error_is_named() {
         let at =
             "ValueError: bad weights\n\nAt:\n  m/1/model (2).py(3): initialize\n  m/1/a.py(9): b\n";
         assert_eq!(frame_in(at).as_deref(), Some("m/1/model (2).py:3"));

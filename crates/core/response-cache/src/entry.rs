@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_a_copy_that_costs_what_it_says() {
+    fn an_entry_copies_its_outputs_and_reports_its_size() {
         let batch = Bytes::from((0..=255).collect::<Vec<u8>>());
         let outputs = vec![
             Tensor::new("A", DataType::Uint8, [3], batch.slice(1..4)),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_an_answer_changes_the_key() {
+    fn everything_that_changes_a_response_changes_the_key() {
         let keys = [
             key_of(&request()),
             CacheKey::of(&scope("n"), &request()).expect("in host memory"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_do_not_move_from_one_input_to_the_next() {
+    fn the_key_tells_apart_the_bytes_of_neighbouring_inputs() {
         let of = |a: usize, b: usize| {
             changed(|r| {
                 r.inputs[0].data = vec![7; a].into();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_an_answer_does_not_change_the_key() {
+    fn fields_that_do_not_change_a_response_do_not_change_the_key() {
         for key in [
             changed(|r| r.id = "7".into()),
             changed(|r| r.priority = 3),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_knows_where_its_parts_end() {
+    fn a_scope_tells_apart_its_parts() {
         let of = |parts: &[&[u8]]| Scope::of(parts.iter().copied());
         assert_ne!(of(&[b"ab", b"c"]), of(&[b"a", b"bc"]));
         assert_ne!(of(&[b"ab"]), of(&[b"ab", b""]));

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_the_longest_makes_room() {
+    fn the_least_recently_used_entry_is_evicted() {
         let one = entry(10);
         let cache = LocalCache::new(3 * one.byte_size());
         for number in 0..3 {
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_moves_nothing() {
+    fn an_entry_that_is_too_large_is_refused_without_evictions() {
         let (small, large) = (entry(1), entry(10_000));
         let cache = LocalCache::new(large.byte_size() - 1);
         assert!(matches!(cache.insert(key(0), &small), Insertion::Done));
@@ -245,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_takes_more_than_it_may(
+        fn the_cache_never_exceeds_its_size(
             capacity in 0usize..4000,
             steps in proptest::collection::vec((any::<bool>(), 0u8..12, 0usize..1500), 1..200),
         ) {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_are_done_elsewhere_in_their_order_up_to_a_number() {
+    fn jobs_run_in_order_on_another_thread_and_their_number_is_bounded() {
         let work = LongWork::default();
         let (done, seen) = channel();
         let (open, gate) = channel::<()>();

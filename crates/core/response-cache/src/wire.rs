@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn entries_round_trip() {
         let entry = sample();
         let read = decode(encode(&entry)).expect("an answer");
         assert_eq!((read.outputs(), read.parameters()), (entry.outputs(), entry.parameters()));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_an_answer_is_none() {
+    fn a_truncated_or_extended_entry_is_refused() {
         let whole = encode(&sample());
         for length in 0..whole.len() {
             assert!(decode(whole[..length].to_vec()).is_err(), "{length}");
@@ -254,16 +254,16 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_not_believed() {
+    fn announced_counts_are_checked_against_the_length() {
         let mut text = FORM.to_vec();
         text.extend_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(decode(text).map(|_| ()), Err(DecodeError::Length));
     }
 
     proptest! {
-        /// Whatever one byte is changed to, nothing is read whose tensors do not have the bytes that they ask for.
+        /// No change of one byte gives an entry whose tensors lack bytes.
         #[test]
-        fn changed_bytes_do_no_harm(at in any::<proptest::sample::Index>(), to in any::<u8>()) {
+        fn changed_bytes_cause_no_panic(at in any::<proptest::sample::Index>(), to in any::<u8>()) {
             let mut bytes = encode(&sample());
             let at = at.index(bytes.len());
             bytes[at] = to;
@@ -276,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_cause_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = decode([&FORM[..], &bytes].concat());
         }
     }

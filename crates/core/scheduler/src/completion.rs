@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_streams_while_the_others_wait_for_it() {
+    fn the_first_request_streams_while_later_ones_wait() {
         once(|| {
             let queue = Arc::<CompletionQueue>::default();
             let [(mut a, mut a_stream), (mut b, mut b_stream), (c, mut c_stream)] =
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_respond_at_once_keep_the_order_and_lose_nothing() {
+    fn concurrent_responses_keep_their_order_and_none_is_lost() {
         /// Notes which request got a response, and whether it is the last.
         struct Noting(u64, Arc<std::sync::Mutex<Vec<(u64, bool)>>>);
         impl ResponseSink for Noting {

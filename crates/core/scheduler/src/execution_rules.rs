@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_have_the_policy_they_name_or_that_of_their_device() {
+    fn groups_use_their_named_policy_or_that_of_their_device() {
         let rules = rules();
         let (config, specs) = specs(
             "instance_group [ { kind: KIND_CPU }, { kind: KIND_CPU host_policy: 'mine' }, { kind: KIND_MODEL },
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_priority_of_a_model_is_that_of_its_threads() {
+    fn the_priority_of_a_model_applies_to_its_threads() {
         for (priority, niceness) in [("DEFAULT", 0), ("MAX", -5), ("MIN", 19)] {
             let (config, specs) =
                 specs(&format!("optimization {{ priority: PRIORITY_{priority} }}"));

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants() {
+    fn instants_are_formatted() {
         for (seconds, micros, expected) in [
             (0, 0, "1970-01-01T00:00:00.000000"),
             (1_795_261_534, 163_989, "2026-11-21T11:45:34.163989"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn dates() {
+    fn dates_are_computed_from_days() {
         for (days, expected) in [
             (0, (1970, 1, 1)),
             (58, (1970, 2, 28)),

@@ -119,7 +119,7 @@ mod tests {
     const LINE: Admission = Admission::After(0);
 
     #[test]
-    fn a_period_has_few_lines_and_the_next_one_counts_the_rest() {
+    fn lines_per_period_are_limited_and_the_next_line_counts_the_rest() {
         let start = Instant::now();
         let mut recent = RecentLines { period_ends_at: start, lines: 0, suppressed: 0 };
         (0..MAX_LINES).for_each(|_| assert_eq!(recent.admit(start), LINE));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_suppressed_is_told_once_the_flood_is_over() {
+    fn suppressed_lines_are_reported_after_the_flood() {
         let start = Instant::now();
         let mut recent = RecentLines { period_ends_at: start, lines: 0, suppressed: 0 };
         (0..MAX_LINES + 3).for_each(|_| _ = recent.admit(start));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_no_line_follows_is_told_even_of_what_is_gone() {
+    fn suppressed_lines_are_reported_after_their_limit_is_dropped() {
         let (sender, told) = mpsc::channel();
         let limit = LineLimit::new(move |count| sender.send(count).expect("heard"));
         assert_eq!((0..MAX_LINES + 4).filter(|_| limit.admits()).count(), MAX_LINES as usize);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_outcome_counts() {
+    fn each_outcome_updates_its_counters() {
         let mut counted = ResponseStatistics::default();
         for (outcome, infer, output) in [
             (ResponseOutcome::Success, 1, 0),
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(counted, expected);
     }
     #[test]
-    fn only_the_first_responses_are_counted_apart() {
+    fn only_the_first_responses_are_counted_separately() {
         let statistics = crate::ModelStatistics::default();
         let success = record(ResponseOutcome::Success, 1, 1);
         statistics.record_response(usize::MAX, &success);

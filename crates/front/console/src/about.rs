@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_added_is_given_once() {
+    fn added_information_is_returned_once() {
         let shared = SharedAbout::default();
         let first = shared.newer_than(None).expect("the first one");
         assert_eq!(shared.newer_than(Some(first.revision)), None);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_are_small_together() {
+    fn the_files_of_the_page_are_small_together() {
         let embedded: usize = FILES.iter().map(|file| file.gzip.len()).sum();
         assert!(embedded < 75_000, "{embedded} bytes");
         let content: usize = FILES.iter().map(|file| file.content.len()).sum();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_loaded_from_elsewhere_and_nothing_stands_in_the_text() {
+    fn the_page_loads_nothing_from_other_hosts_and_has_no_inline_code() {
         for file in FILES.iter().filter(|file| file.content_type != "image/svg+xml") {
             let text = std::str::from_utf8(&file.content).expect("text");
             for scheme in ["//cdn", "src=\"http", "href=\"http", "@import", "url(http"] {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validator_fits_one_content_only() {
+    fn an_etag_matches_one_content_only() {
         let index = file(INDEX).expect("the page");
         assert!(is_known(index, &index.etag) && is_known(index, "*"));
         assert!(is_known(index, &format!("\"x\", W/{}", index.etag)));

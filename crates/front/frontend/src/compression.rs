@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_both_ways_and_what_follows_is_noticed() {
+    fn both_formats_round_trip_and_trailing_bytes_are_refused() {
         let content: Vec<u8> = (0..50_000u32).flat_map(u32::to_le_bytes).collect();
         let pieces = [Bytes::copy_from_slice(&content[..7]), Bytes::copy_from_slice(&content[7..])];
         for format in [CompressionFormat::Deflate, CompressionFormat::Gzip] {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_limited() {
+    fn decompressed_size_is_limited() {
         let zeros = Bytes::from(vec![0; FREE_GROWTH + PIECE]);
         for format in [CompressionFormat::Deflate, CompressionFormat::Gzip] {
             let bomb = format.compress(std::slice::from_ref(&zeros)).expect("in memory");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_outlasts_the_deadline_is_counted() {
+    fn requests_that_outlast_the_deadline_are_counted() {
         let in_flight = Arc::new(InFlight::default());
         let _guard = in_flight.begin();
         assert_eq!(in_flight.wait_idle(Duration::ZERO), 1);

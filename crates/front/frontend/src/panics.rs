@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_panic_after_a_wait_is_caught() {
+    async fn a_panic_after_an_await_is_caught() {
         let handler = async {
             tokio::task::yield_now().await;
             assert!(std::hint::black_box(false), "in a handler");

@@ -156,7 +156,7 @@ fn patient() -> ConnectionSettings {
 }
 
 #[test]
-fn a_head_that_does_not_come_is_not_waited_for() {
+fn a_connection_without_a_complete_head_is_closed() {
     // Long enough to connect and to ask, also where this thread gets no processor for a while.
     let head_timeout = Duration::from_secs(1);
     let (front_end, _) = start(ConnectionSettings { head_timeout, ..patient() });
@@ -172,7 +172,7 @@ fn a_head_that_does_not_come_is_not_waited_for() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_not_waited_for() {
+fn a_connection_without_a_complete_body_is_closed() {
     let (front_end, _) = start(ConnectionSettings { progress_timeout: SHORT, ..patient() });
     let (mut half, mut idle) = (connect(&front_end), connect(&front_end));
     assert_eq!(ask(&mut idle).expect("answered"), b'.');
@@ -181,9 +181,9 @@ fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(ask(&mut idle).expect("still open"), b'.');
 }
 
-/// However the protocol asks the stream meanwhile: what counts are the bytes that the socket takes.
+/// Only bytes that the socket accepts count, however the protocol polls the stream.
 #[test]
-fn a_client_that_does_not_read_is_cut_off() {
+fn a_client_that_does_not_read_is_disconnected() {
     let limits = || {
         let settings = ConnectionSettings { progress_timeout: SHORT, ..patient() };
         ConnectionLimits::new(settings, MemoryBudget::unlimited())
@@ -209,7 +209,7 @@ fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_in_the_end() {
+fn an_idle_connection_is_closed_after_its_timeout() {
     let (front_end, _) = start(ConnectionSettings { idle_timeout: SHORT, ..patient() });
     let mut idle = connect(&front_end);
     assert_eq!(ask(&mut idle).expect("answered"), b'.');
@@ -217,7 +217,7 @@ fn an_idle_connection_is_closed_in_the_end() {
 }
 
 #[test]
-fn idle_connections_make_room_for_new_ones_and_never_for_those_at_work() {
+fn idle_connections_are_closed_for_new_ones_but_busy_ones_are_kept() {
     let (front_end, limits) =
         start(ConnectionSettings { max_connections: 40, reserved_connections: 10, ..patient() });
     let mut busy = connect(&front_end);
@@ -240,7 +240,7 @@ fn idle_connections_make_room_for_new_ones_and_never_for_those_at_work() {
 }
 
 #[test]
-fn a_burst_of_silent_connections_refuses_nobody() {
+fn a_burst_of_silent_connections_does_not_lock_out_clients() {
     for _ in 0..20 {
         let (front_end, _) =
             start(ConnectionSettings { max_connections: 50, reserved_connections: 2, ..patient() });

@@ -161,7 +161,7 @@ fn ask<S: Read + Write>(client: &mut BufReader<S>, line: &str) -> String {
 }
 
 #[test]
-fn connections_over_tcp_are_counted_and_shared_out() {
+fn tcp_connections_are_counted_and_spread_over_threads() {
     let front_end = start(any_port());
     let mut clients: Vec<_> = (0..5).map(|_| connect(&front_end)).collect();
     for client in &mut clients {
@@ -173,7 +173,7 @@ fn connections_over_tcp_are_counted_and_shared_out() {
 }
 
 #[test]
-fn a_unix_socket_serves_the_same() {
+fn a_unix_socket_is_served_like_tcp() {
     let (listener, path, _folder) = unix_socket();
     let front_end = start(listener);
     assert_eq!(front_end.local_addr(), None);
@@ -184,7 +184,7 @@ fn a_unix_socket_serves_the_same() {
 }
 
 #[test]
-fn a_panic_ends_one_request_and_nothing_else() {
+fn a_panic_ends_only_its_request() {
     let front_end = start(any_port());
     let mut client = connect(&front_end);
     assert_eq!(ask(&mut client, "panic"), "caught");
@@ -192,7 +192,7 @@ fn a_panic_ends_one_request_and_nothing_else() {
 }
 
 #[test]
-fn what_is_in_flight_at_the_deadline_is_cut_off() {
+fn requests_in_progress_at_the_deadline_are_cut_off() {
     let front_end = start(any_port());
     let mut waiting = connect(&front_end);
     waiting.get_mut().write_all(b"wait\n").expect("sends");
@@ -206,7 +206,7 @@ fn what_is_in_flight_at_the_deadline_is_cut_off() {
 }
 
 #[test]
-fn new_clients_are_accepted_while_draining_only_where_that_is_wanted() {
+fn new_clients_are_accepted_while_draining_only_if_configured() {
     for is_wanted in [true, false] {
         let front_end = FrontEnd::start(
             any_port().into(),
@@ -226,7 +226,7 @@ fn new_clients_are_accepted_while_draining_only_where_that_is_wanted() {
 }
 
 #[test]
-fn a_transport_may_change_the_stream_and_refuse_a_client() {
+fn a_transport_may_wrap_the_stream_and_refuse_a_client() {
     let (listener, path, _folder) = unix_socket();
     let front_end = FrontEnd::start(listener.into(), Shouting, Echo::default(), options(false))
         .expect("starts");

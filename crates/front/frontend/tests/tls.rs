@@ -193,7 +193,7 @@ fn data_records(mut bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn a_client_is_known_by_its_certificate_and_a_write_is_one_record() {
+fn a_client_is_identified_by_its_certificate_and_a_write_is_one_record() {
     let made = Made::new();
     made.issue("server", "/CN=localhost");
     made.issue("client", "/O=Acme, Inc./CN=trainer");
@@ -210,7 +210,7 @@ fn a_client_is_known_by_its_certificate_and_a_write_is_one_record() {
 }
 
 #[test]
-fn files_are_checked_against_each_other() {
+fn mismatched_tls_files_are_refused() {
     let made = Made::new();
     made.issue("server", "/CN=localhost");
     made.issue("other", "/CN=other");

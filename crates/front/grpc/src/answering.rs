@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_answered_and_told_as_one() {
+    fn a_panic_is_answered_and_logged_as_an_internal_error() {
         let call = galatea_frontend::Call { protocol: "grpc", method: "", path: "/a.Test/Panic" };
         let exchange = RequestLog::default().begin(Peer::Unix, &call, None);
         let answer = Answer::Other(Box::pin(async move {

@@ -107,7 +107,7 @@ mod tests {
     use crate::dispatch::CALL_WEIGHT;
 
     #[test]
-    fn an_open_call_takes_what_it_is_counted_for_and_is_quickly_moved() {
+    fn an_open_call_is_small() {
         let size = size_of::<Call>();
         assert!(size < CALL_WEIGHT / 4, "{size}");
     }

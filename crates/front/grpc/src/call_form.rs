@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_requests_that_look_like_calls_are_calls() {
+    fn requests_without_the_form_of_a_call_are_refused() {
         let checked = |method: &Method, sent: &[(&'static str, &'static str)]| {
             let sent = sent.iter().map(|&(name, value)| {
                 (http::HeaderName::from_static(name), HeaderValue::from_static(value))

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_level_chooses_among_what_the_client_takes() {
+    fn the_compression_level_selects_among_the_clients_encodings() {
         use CompressionFormat::{Deflate, Gzip};
         use ResponseCompression::{High, Low, Medium, None as Never};
         for (accepted, never, low, medium, high) in [

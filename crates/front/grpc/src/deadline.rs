@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts() {
+    fn timeout_headers_are_parsed() {
         for (text, expected) in [
             ("1H", Some(Duration::from_secs(3600))),
             ("2M", Some(Duration::from_secs(120))),

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_found_however_they_are_cut() {
+    fn frames_are_found_at_any_split() {
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         let kinds =
             [Kind::Settings, Kind::Headers, Kind::Data, Kind::Ping, Kind::Reset, Kind::Other];

@@ -252,18 +252,18 @@ mod tests {
         start.elapsed()
     }
 
-    /// 20,000 are taken at once, and 20,000 a second.
+    /// The guard reads 20,000 at once and then 20,000 a second.
     #[tokio::test(start_paused = true)]
-    async fn priorities_are_read_at_a_rate() {
+    async fn priority_frames_are_read_at_a_limited_rate() {
         let flood = |count| frame(PRIORITY, 1, &[0, 0, 0, 0, 16]).repeat(count);
         assert_eq!(time_to_read(flood(20_000)).await, Duration::ZERO);
         let took = time_to_read(flood(60_000)).await;
         assert!((2 * SECOND..3 * SECOND).contains(&took), "{took:?}");
     }
 
-    /// 2,000 are answered at once, and 2,000 a second.
+    /// The guard answers 2,000 at once and then 2,000 a second.
     #[tokio::test(start_paused = true)]
-    async fn pings_and_settings_are_read_at_a_rate() {
+    async fn ping_and_settings_frames_are_read_at_a_limited_rate() {
         for one in [frame(PING, 0, b"a flood!"), frame(SETTINGS, 0, &[])] {
             assert_eq!(time_to_read(one.repeat(2000)).await, Duration::ZERO);
             let took = time_to_read(one.repeat(6000)).await;

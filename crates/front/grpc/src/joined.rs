@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn short_writes_go_out_as_one() {
+    fn short_writes_are_sent_as_one() {
         let mut joined = slow(usize::MAX);
         let mut cx = Context::from_waker(Waker::noop());
         for piece in [&b"head"[..], b"message", b"status"] {
@@ -190,9 +190,9 @@ mod tests {
         assert_eq!(joining.stream.taken, b"headmessagestatus");
     }
 
-    /// Whatever the stream takes at a time: nothing is lost, and it is flushed only between frames.
+    /// The stream accepts any number of bytes at a time: none is lost, and flushes come only between frames.
     #[test]
-    fn frames_go_out_in_order_and_whole() {
+    fn frames_are_sent_whole_and_in_order() {
         let lengths = [3, 4096, 1, 5000, 10, 4090, 6, 7, 20_000, 2];
         for at_a_time in [1, 100, 4096, 7000, usize::MAX] {
             let mut joined = slow(at_a_time);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_a_mistake_is_changed() {
+    fn settings_before_the_first_mistake_are_applied() {
         let mut change = LogChange::default();
         let wrong = request([
             ("log_info", Given::BoolParam(false)),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_refused_before_all_else() {
+    fn the_file_setting_is_refused_first() {
         let mut change = LogChange::default();
         let named = request([
             ("log_error", Given::BoolParam(false)),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_has_all_six() {
+    fn the_response_has_all_six_settings() {
         let answer = response(&LogSettings::default());
         let names: Vec<&str> = answer.settings.keys().map(String::as_str).collect();
         let sorted =

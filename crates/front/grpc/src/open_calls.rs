@@ -86,9 +86,9 @@ mod tests {
 
     use super::*;
 
-    /// Calls that end when their channel does.
+    /// The calls end with their channel.
     #[test]
-    fn calls_end_when_they_are_woken_and_leave_their_places_to_others() {
+    fn woken_calls_end_and_free_their_places() {
         let wake_ups = Arc::<Wakeups>::default();
         let mut calls = OpenCalls::new(&wake_ups);
         let context = Context::from_waker(Waker::noop());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_its_call_alone() {
+    fn a_panic_ends_only_its_call() {
         let wake_ups = Arc::<Wakeups>::default();
         let mut calls = OpenCalls::new(&wake_ups);
         for panics in [true, false] {

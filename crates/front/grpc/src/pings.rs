@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_pings_are_borne_without_anything_sent_between() {
+    fn a_few_early_pings_are_tolerated() {
         let rules = PingRules::default();
         assert_eq!(borne(rules, false, 1000, ANSWER), Some(3));
         assert_eq!(borne(rules, true, 299_000, ANSWER), Some(4));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_that_keep_their_interval_are_borne_for_ever() {
+    fn pings_at_the_allowed_interval_are_always_tolerated() {
         let rules = PingRules { min_interval: Duration::from_millis(40), ..Default::default() };
         assert_eq!(borne(rules, true, 40, ANSWER), None);
         assert_eq!(borne(rules, false, 40, ANSWER), Some(3), "without calls two hours count");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_clears_the_client() {
+    fn sending_data_resets_the_ping_count() {
         assert_eq!(borne(PingRules::default(), false, 1, ANSWER + 1), None);
     }
 }

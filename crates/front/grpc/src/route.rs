@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_of_every_service_has_a_route_and_a_group() {
+    fn every_grpc_method_has_a_route_and_a_group() {
         let files = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).expect("descriptors");
         let mut count = 0;
         for file in &files.file {

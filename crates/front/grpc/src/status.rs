@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_to_what_clients_take() {
+    fn long_messages_are_cut_to_the_clients_limit() {
         for text in ["", "short", &"x".repeat(MAX_TEXT), &"é".repeat(MAX_TEXT / 6)] {
             assert_eq!(fitting(text), text);
         }

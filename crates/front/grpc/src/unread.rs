@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_unread_is_counted_and_forgotten_with_the_last_call() {
+    fn unread_bytes_are_counted_until_the_last_call_ends() {
         let budget = MemoryBudget::new(1);
         let unread = UnreadBytes::new(100 * STEP, &budget);
         let (first, second) = (unread.reader(), unread.reader());

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_sleeps_is_woken_once_and_finds_each_part_once() {
+    fn a_sleeping_task_is_woken_once_and_sees_each_part_once() {
         let (wake_ups, task) = (Arc::<Wakeups>::default(), Arc::<CountedWake>::default());
         let waker = Waker::from(task.clone());
         let cx = Context::from_waker(&waker);

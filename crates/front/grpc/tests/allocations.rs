@@ -126,7 +126,7 @@ impl Client {
 }
 
 #[test]
-fn a_small_request_that_is_repeated_allocates_little() {
+fn a_repeated_small_request_allocates_little() {
     let repository = tempfile::tempdir().unwrap();
     let engine = engine(repository.path());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

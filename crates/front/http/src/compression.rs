@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_weight_wins_and_the_first_of_equals() {
+    fn the_encoding_of_the_highest_weight_is_chosen() {
         const GZIP: Option<CompressionFormat> = Some(CompressionFormat::Gzip);
         const DEFLATE: Option<CompressionFormat> = Some(CompressionFormat::Deflate);
         for (accepted, coding) in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_both_ways() {
+    fn both_formats_round_trip() {
         let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
         for format in [CompressionFormat::Deflate, CompressionFormat::Gzip] {
             let body = packed(format, &content);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_limited_in_size_and_in_ratio() {
+    fn decompressed_size_and_ratio_are_limited() {
         let zeros = vec![0; (16 << 20) + 1];
         let body = packed(CompressionFormat::Deflate, &zeros);
         let error = decompress_now(&body, None, 1 << 20).expect_err("too long");

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_ranked_each_by_itself() {
+    fn each_row_is_ranked_separately() {
         let tensor = fp32(&[2, 4], &[0.5, 2.0, 1.0, -1.0, 3.0, 3.0, 0.0, 9.0]);
         let classes = classify(&tensor, 2, true, |i| LABELS.get(i).copied()).expect("classes");
         assert_eq!(&classes.shape[..], [2, 2]);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn without_batching_all_elements_are_one_row() {
+    fn without_batching_all_elements_form_one_row() {
         let tensor = fp32(&[2, 2], &[0.25, f32::NAN, 1e10, -0.5]);
         let classes = classify(&tensor, 9, false, |_| None).expect("classes");
         assert_eq!(&classes.shape[..], [4]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_are_found_among_many_in_whatever_order_they_come() {
+    fn the_top_classes_are_found_in_any_order() {
         let scattered = |i: usize| (i * 7919 % 1000) as f32;
         let orders: [fn(usize) -> f32; 3] = [scattered, |i| i as f32, |i| -(i as f32)];
         for value in orders.into_iter().map(|order| move |i: usize| order(i)) {
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_shapes_and_types_are_refused_or_empty() {
+    fn unusual_shapes_and_types_are_refused_or_empty() {
         let empty = classify(&fp32(&[0, 4], &[]), 2, true, |_| None).expect("empty batch");
         assert_eq!((&empty.shape[..], empty.data.len()), (&[0, 0][..], 0));
         assert!(classify(&fp32(&[3], &[1.0]), 1, false, |_| None).is_err());

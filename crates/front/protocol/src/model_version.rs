@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_triton_accepts() {
+    fn versions_accepted_by_triton_are_accepted() {
         for (text, expected) in [
             ("", None),
             ("1", Some(1)),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_triton_refuses() {
+    fn versions_refused_by_triton_are_refused() {
         let stol = |t: &str| {
             format!(
                 "failed to get model version from specified version string '{t}' (details: stol), version \

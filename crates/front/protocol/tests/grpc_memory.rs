@@ -110,7 +110,7 @@ fn pieces(message: &[u8], size: usize) -> Pieces {
 }
 
 #[test]
-fn a_decode_amplification_takes_four_times_its_bytes_at_most() {
+fn decoding_takes_at_most_four_times_the_bytes_of_a_request() {
     let config = config();
     for (what, message, is_refused) in attacks() {
         let message = with_raw(message);
@@ -145,9 +145,9 @@ fn a_decode_amplification_takes_four_times_its_bytes_at_most() {
     }
 }
 
-/// What honest clients send grows as well, and is small.
+/// Requests of honest clients grow too when decoded, but stay small.
 #[test]
-fn a_mask_of_small_numbers_is_taken() {
+fn a_large_mask_of_small_numbers_is_accepted() {
     let mask = typed(b"INT64", 3, &[1; 1 << 20]);
     let message = RequestMessage::read(pieces(&mask, 16 << 10)).expect("is read");
     assert!(message.decoded_size() >= 8 << 20);

@@ -72,7 +72,7 @@ fn check(what: &str, body: Vec<u8>, is_taken: bool, most: f64) {
 }
 
 #[test]
-fn json_lists_that_no_model_takes_are_refused_before_they_are_built() {
+fn oversized_json_lists_are_refused_before_allocation() {
     let claim = r#"{"name":"S","datatype":"BYTES","shape":[60000000],"data":["a"]},"#;
     let unknown = r#"{"name":"X","datatype":"INT64","shape":[4],"data":[1,1,1,1]},"#;
     let input = r#"{"inputs":[{"name":"A","datatype":"INT64","data":[1],"shape":["#;
@@ -111,7 +111,7 @@ fn a_json_body_takes_a_small_multiple_of_its_bytes() {
 }
 
 #[test]
-fn a_shape_claims_no_memory_that_its_text_cannot_fill() {
+fn a_shape_allocates_no_more_than_its_text_can_fill() {
     for data_type in ["BYTES", "FP64"] {
         let json = format!(
             r#"{{"inputs":[{{"name":"A","datatype":"{data_type}","shape":[{}],"data":[]}}]}}"#,

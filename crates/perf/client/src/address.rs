@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn addresses_are_parsed() {
         for (protocol, url, host, port, path) in [
             (Http, "localhost:8000", "localhost", Some(8000), ""),
             (Http, "triton_1", "triton_1", None, ""),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_refused_with_what_is_expected() {
+    fn invalid_addresses_are_refused_with_the_expected_form() {
         for (protocol, url, expected) in [
             (Http, "", "host:port"),
             (Http, "18000", "expected localhost:18000"),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_read() {
+    fn samples_are_parsed() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         for (line, name, labels, value) in [
             ("up 1", "up", vec![], 1.0),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sample_is_passed_over() {
+    fn lines_that_are_not_samples_are_skipped() {
         let many = format!("a{{{}}} 1", "x=\"\",".repeat(MOST_LABELS + 1));
         for line in [
             "",

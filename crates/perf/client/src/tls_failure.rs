@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_names_what_to_do() {
+    fn the_reason_includes_advice() {
         check(Error::InvalidCertificate(CertificateError::UnknownIssuer), "--cacert");
         check(Error::InvalidCertificate(CertificateError::Expired), "has expired");
         check(Error::InvalidCertificate(CertificateError::NotValidForName), "another host name");

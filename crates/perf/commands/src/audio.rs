@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_read() {
+    fn samples_are_decoded() {
         let one = read(&file(1, &[0, -32768, 16384]), DataType::Fp32).expect("samples");
         let expected: Vec<u8> = [0f32, -1.0, 0.5].into_iter().flat_map(f32::to_le_bytes).collect();
         assert_eq!((one.data, one.count), (expected, 3));

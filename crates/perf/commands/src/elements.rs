@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_comes_back() {
+    fn typed_values_are_encoded_and_printed_back() {
         assert_eq!(back(DataType::Int64, &["-9223372036854775808"]), ["-9223372036854775808"]);
         assert_eq!(back(DataType::Uint64, &["18446744073709551615"]), ["18446744073709551615"]);
         assert_eq!(back(DataType::Bool, &["true", "0"]), ["true", "false"]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_type_has_not_is_refused() {
+    fn values_out_of_range_of_the_type_are_refused() {
         for (data_type, text) in [
             (DataType::Int8, "128"),
             (DataType::Uint8, "-1"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_text_where_they_can_be() {
+    fn bytes_are_printed_as_text_if_possible() {
         assert_eq!(text_json("a\"é".as_bytes()), "\"a\\\"é\"");
         assert_eq!(text_json(&[0xff, 0]), r#"{"b64":"/wA="}"#);
     }

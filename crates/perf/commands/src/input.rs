@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_matched() {
+    fn inputs_are_matched_by_name() {
         let typed = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
         let made = inputs(&typed(&["1,2"]), &taken(&known(&["A"]), &[])).expect("one input").0;
         assert_eq!((made[0].name.as_str(), &made[0].shape[..]), ("A", &[1, 2][..]));

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_arrays_are_read_back() {
         let file = written(&tensor(&[2, 1], &[1, 0, 255, 255])).expect("a form");
         assert_eq!((file.len() - 4) % ALIGNMENT, 0);
         assert_eq!(read(&file, DataType::Int16), Ok((vec![1, 0, 255, 255], vec![2, 1])));

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_bars() {
+    fn classification_is_printed_as_bars() {
         let mut data = Vec::new();
         for text in ["4:2:cat\x1b", "2:0:dog", "-1:7"] {
             galatea_types::byte_strings::push(&mut data, text.as_bytes()).expect("short");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_checked_before_anything_is_sent() {
+    fn output_files_are_checked_before_sending() {
         let metadata = ModelMetadata {
             outputs: vec![galatea_client::TensorMetadata {
                 name: "o".to_owned(),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn big_tensors_are_shortened_and_json_is_whole() {
+    fn big_tensors_are_shortened_but_json_is_complete() {
         let (name, shape) = ("o\x1b".to_owned(), vec![20, 18]);
         let output =
             OutputTensor { name, data_type: DataType::Uint8, shape, data: vec![7; 360].into() };

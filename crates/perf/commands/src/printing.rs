@@ -202,14 +202,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_commands_the_terminal() {
+    fn output_cannot_send_terminal_commands() {
         assert_eq!(line("a\x1b[2J\n\u{9b}\u{202e}é"), "a\\u{1b}[2J\\n\\u{9b}\\u{202e}é");
         assert_eq!(lines("a\n\tb\r"), "a\n\tb\\r");
         assert_eq!(json("{\n\"a\u{9b}\u{7f}\": 1}"), "{\n\"a\\u009b\\u007f\": 1}");
     }
 
     #[test]
-    fn words_for_a_shell() {
+    fn words_are_quoted_for_a_shell() {
         assert_eq!(shell_word("simple"), "simple");
         assert_eq!(shell_word("a b'$(c)"), r"'a b'\''$(c)'");
         assert_eq!(shell_word(""), "''");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_its_terminal() {
+    fn a_table_fits_the_terminal_width() {
         let rows = [
             vec!["NAME".to_owned(), "INPUTS".to_owned()],
             vec!["simple".to_owned(), "INPUT0 INT32 [16], INPUT1 INT32 [16] → OUTPUT0".to_owned()],
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_at_columns() {
+    fn texts_are_cut_at_display_columns() {
         assert_eq!(fitted("abc", 3), "abc");
         assert_eq!(fitted("abcd", 3), "ab…");
         assert_eq!(fitted("模型模型", 5), "模型…");

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_url_says_the_protocol_unless_an_option_does() {
+    fn the_url_sets_the_protocol_unless_an_option_does() {
         for (url, protocol, expected) in [
             (None, None, "http://localhost:8000"),
             (None, Some("GRPC"), "grpc://localhost:8001"),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_are_completed() {
+    fn open_dimensions_are_completed_from_the_data() {
         for (wanted, given, expected) in [
             (&[-1, 16][..], KnownShape::Count(16), &[1, 16][..]),
             (&[-1, 16], KnownShape::Count(32), &[2, 16]),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_what_would() {
+    fn data_that_does_not_fit_is_refused_with_the_expected_shape() {
         for (wanted, given, expected) in [
             (
                 &[-1, 16][..],

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_another_program_is_known_by_its_beginning() {
+    fn file_formats_are_known_by_their_first_bytes() {
         for (bytes, expected) in [
             (&b"\x93NUMPY\x01"[..], "npy"),
             (b"\x89PNG\r", "png"),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read() {
+    fn values_are_parsed() {
         let of = |text, data_type| read(text, &wanted(data_type)).expect(text);
         assert_eq!(
             of("1, 2 3", DataType::Uint8),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_any_ending_are_bytes_for_inputs_of_bytes() {
+    fn files_of_any_extension_are_read_for_bytes_inputs() {
         let folder = tempfile::tempdir().expect("folder");
         let read_file = |name: &str, bytes: &[u8], wanted: &WantedValue<'_>| {
             let path = folder.path().join(name);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn unreadable_values_are_named() {
         for (text, expected) in [
             ("1,x", "'x' is no INT32"),
             ("[1.5]", "'1.5' is no INT32"),

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_comes_from_outside_and_the_runs_come_back() {
+    fn the_page_loads_nothing_external_and_contains_the_runs() {
         for (name, runs) in samples::all() {
             let page = page(&runs).expect("a page");
             let (_, data) = page.split_once("type=\"application/json\">").expect("the runs");

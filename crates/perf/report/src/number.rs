@@ -83,7 +83,7 @@ mod tests {
     use super::general;
 
     #[test]
-    fn prints_as_a_cpp_stream() {
+    fn numbers_print_like_a_cpp_stream() {
         for (value, text) in [
             (10.2532, "10.2532"),
             (1234567.0, "1.23457e+06"),

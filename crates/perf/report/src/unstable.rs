@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_criterion_and_by_how_much_it_was_missed() {
+    fn the_failed_criterion_and_its_excess_are_named() {
         let allowed = "allowed are 10% (--stability-percentage)";
         for (why, expected) in [
             (

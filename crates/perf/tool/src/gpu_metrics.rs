@@ -211,7 +211,7 @@ mod tests {
         nv_cpu_utilization 0.5\n";
 
     #[test]
-    fn gauges_are_read_by_gpu() {
+    fn gpu_metrics_are_read_by_gpu() {
         let metrics = read_gauges(PAGE);
         assert_eq!(metrics.utilization["GPU-2"], 0.77);
         assert_eq!(metrics.power_watts.len(), 1);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_reported_once() {
+    fn missing_metrics_are_reported_once() {
         let mut samples = Samples::default();
         for _ in 0..2 {
             samples.add(Ok(read_gauges(PAGE)), Duration::ZERO, Duration::from_secs(1));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_lines_are_passed_over() {
+    fn foreign_lines_are_skipped() {
         let odd = "nv_gpu_utilization{\nnv_gpu_utilization{gpu_uuid=\"} 1\nnv_gpu_utilization{gpu_uuid=\"a\"}\n";
         assert!(read_gauges(odd).utilization.is_empty());
     }

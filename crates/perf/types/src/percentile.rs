@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_is_rounded_half_up() {
+    fn the_percentile_index_is_rounded_half_up() {
         let sorted: Vec<Nanos> = (0..=10).collect();
         let at = |percent| percentile(&sorted, percent);
         let found = [0.0, 4.0, 5.0, 14.0, 15.0, 95.0, 99.0, 100.0].map(at);

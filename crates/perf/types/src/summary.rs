@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_never_smaller_than_one_item() {
+    fn a_batch_size_below_one_is_never_reported() {
         let failing =
             ServerTimes { inference_count: 69, execution_count: 100, ..ServerTimes::default() };
         assert_eq!(failing.batch_size(), None, "the inferences leave out what failed");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn divisions_of_every_form() {
+    fn divisions_of_every_form_are_decoded() {
         use Base::{Next, None as NoBase, Register as Reg};
         for (text, bytes, width, divisor) in [
             ("idiv ecx", &[0xF7, 0xF9][..], 4, Operand::Register(1)),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn other_instructions_are_left_alone() {
+    fn other_instructions_are_ignored() {
         for (text, bytes) in [
             ("imul ecx", &[0xF7, 0xE9][..]),
             ("not ecx", &[0xF7, 0xD1]),

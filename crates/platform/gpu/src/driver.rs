@@ -211,7 +211,7 @@ mod tests {
         Functions { init, error_text, count, device, name, pci_bus_id, attribute };
 
     #[test]
-    fn capabilities_are_compared_as_written() {
+    fn compute_capabilities_are_compared_exactly() {
         let gpu = |compute_capability| Gpu {
             index: 0,
             name: String::new(),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_with_name_bus_id_and_capability() {
+    fn gpus_have_name_bus_id_and_capability() {
         let gpus = Driver { functions: FAKE }.gpus().expect("two");
         assert_eq!(gpus.len(), 2);
         assert_eq!(gpus[0].name, "x".repeat(TEXT_LENGTH - 1));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn no_device_is_no_error_and_a_broken_driver_is() {
+    fn a_missing_device_is_no_error_but_a_broken_driver_is() {
         let of = |init| Driver { functions: Functions { init, ..FAKE } }.gpus();
         assert_eq!(of(init_without_device).expect("no error"), []);
         let error = of(init_of_a_broken_driver).expect_err("an error");

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_lives_as_long_as_a_part_of_the_buffer() {
+    fn the_owner_lives_as_long_as_any_slice_of_its_buffer() {
         let bytes = Arc::new([1_u8, 2, 3]);
         let data = NonNull::from(&bytes[0]);
         // SAFETY: the block is kept by the owner, and nobody writes to it.

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_says_how_much_it_has() {
+    fn the_machines_memory_is_read() {
         assert!(available().is_some_and(|bytes| bytes > 1 << 20));
     }
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_both_versions_are_found() {
+    fn cgroups_of_both_versions_are_found() {
         assert_eq!(
             folders("4:cpu,memory:/a/b\n3:cpuset:/\n0::/x\n", &format!("{V1}{V2}")),
             [
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_sees_its_own_group_as_the_root() {
+    fn a_container_sees_its_own_cgroup_as_the_root() {
         let mounts = V1.replace(" / ", " /docker/abc ");
         assert_eq!(
             folders("4:memory:/docker/abc/inner\n", &mounts),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_the_group_and_those_above_it_holds() {
+    fn the_lowest_limit_of_all_parent_cgroups_applies() {
         let dir = tempfile::tempdir().expect("dir");
         let mount = dir.path().join("mount");
         let folder = mount.join("pod/container");

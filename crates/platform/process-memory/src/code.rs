@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_what_no_one_has_changed_of_a_file() {
+    fn only_unmodified_file_mappings_are_code() {
         let smaps = "\
 55d0c0000000-55d0c0100000 r--p 00000000 fe:00 11 /usr/bin/a program
 Rss:                 512 kB
@@ -109,9 +109,9 @@ Anonymous:             0 kB
         assert_eq!(code_of(smaps), std::slice::from_ref(&program));
     }
 
-    /// Of the program itself: the tests that run beside this one go on.
+    /// The test releases the code of this program; tests that run beside it continue.
     #[test]
-    fn the_code_of_this_program_goes_and_comes_back() {
+    fn released_code_is_read_again_on_use() {
         let code = || -> usize {
             let smaps = fs::read_to_string("/proc/self/smaps").expect("readable");
             let mut is_code = false;

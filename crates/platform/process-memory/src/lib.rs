@@ -62,16 +62,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_proc() {
+    fn proc_files_are_parsed() {
         let text = "VmHWM:\t 900 kB\nVmRSS:\t  24684084 kB\n";
         assert_eq!(kib_of(text, "VmRSS:"), Some(25_276_502_016));
         assert_eq!(kib_of(text, "VmSwap:"), None);
         assert!(resident().is_some_and(|bytes| bytes > 1 << 20));
     }
 
-    /// Blocks so small that the allocator keeps them, with some in use between them.
+    /// The blocks are so small that the allocator keeps them, with used ones between them.
     #[test]
-    fn what_is_free_goes_back() {
+    fn free_memory_returns_to_the_system() {
         let mut blocks: Vec<Option<Vec<u8>>> =
             (0..64 * 1024).map(|_| Some(vec![1; 1024])).collect();
         let (full, free_before) = (resident().expect("known"), free());

@@ -19,7 +19,7 @@ const BURST: usize = BLOCK * BLOCKS * THREADS;
 
 /// Each thread's heap grows by 30 MB, and the threads stay: of the C library's allocator most of that stays too.
 #[test]
-fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
+fn memory_of_a_burst_on_many_threads_returns_to_the_system() {
     let filled = Arc::new(Barrier::new(THREADS + 1));
     let ended = Arc::new(Barrier::new(THREADS + 1));
     let begin = resident();
@@ -42,7 +42,7 @@ fn a_burst_on_many_threads_goes_back_to_the_system_by_itself() {
 
 /// Many times the memory that is in use at any time: without a limit the process grows by most of that.
 #[test]
-fn of_long_blocks_no_more_stays_than_was_said() {
+fn no_more_than_the_configured_amount_of_long_blocks_is_kept() {
     const KEPT: usize = 32 << 20;
     assert!(galatea_process_memory::keep_of_long_blocks(KEPT));
     let begin = resident();
@@ -61,7 +61,7 @@ fn of_long_blocks_no_more_stays_than_was_said() {
 }
 
 #[test]
-fn one_thread_of_its_own_gives_memory_back() {
+fn memory_of_a_dedicated_thread_returns_to_the_system() {
     // It names itself when it runs.
     eventually("the allocator has one thread", || threads_of_the_allocator() == 1);
 }

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_regular_file_is_read_up_to_the_bound_and_through_links() {
+    fn a_regular_file_is_read_up_to_the_limit_and_through_links() {
         let folder = tempfile::tempdir().expect("a folder");
         let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
         fs::write(&file, "four").expect("written");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_without_a_writer_a_folder_and_a_device_block_nobody() {
+    fn pipes_folders_and_devices_block_nobody() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().expect("started").success());

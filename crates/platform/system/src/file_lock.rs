@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_of_the_file_that_is_there() {
+    fn a_lock_belongs_to_the_file_at_the_path() {
         let folder = std::env::temp_dir().join(format!("galatea-lock-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("lock");

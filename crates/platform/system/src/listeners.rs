@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_process_that_listens_is_found() {
+    fn the_listening_process_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let found = who_listens(port).expect("this process");
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_other_sockets_and_of_none_are_passed_over() {
+    fn lines_of_other_sockets_are_skipped() {
         let table = "  sl  local_address rem_address   st tx rx tr tm retr uid timeout inode\n   \
              0: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 111 1\n   \
              1: 0100007F:1F40 0100007F:9C40 01 00000000:00000000 00:00000000 00000000 0 0 222 1\n   \

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_processors() {
+    fn processor_times_are_parsed() {
         let before =
             CpuTimes::parse("cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3\n").expect("parsed");
         assert_eq!(before, CpuTimes { busy: 150, total: 1000 });
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn memory() {
+    fn memory_size_is_parsed() {
         let text = "MemTotal:       24684084 kB\nMemFree:  1 kB\nMemAvailable:   23860000 kB\n";
         let expected = MachineMemory { total: 25_276_502_016, used: 843_862_016 };
         assert_eq!(MachineMemory::parse(text), Some(expected));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_in_ranges() {
+    fn processor_ranges_are_counted() {
         assert_eq!(count_of_ranges("0-3,8"), Some(5));
         assert_eq!(count_of_ranges("0"), Some(1));
         assert_eq!(count_of_ranges("3-1"), None);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_a_process_whose_name_has_parentheses() {
+    fn a_process_name_with_parentheses_is_parsed() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 3 4 20 0 5 0 1234 4096000 77 18446744073709551615";
         let expected = Stat {
             cpu_ticks: 300,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_memory() {
+    fn this_process_uses_memory() {
         assert!(resident_bytes_of(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
     }
 }

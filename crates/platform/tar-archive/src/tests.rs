@@ -68,7 +68,7 @@ impl TestArchive {
 }
 
 #[test]
-fn files_folders_and_links_inside() {
+fn files_folders_and_inner_links_are_unpacked() {
     let (folder, result) = TestArchive::new()
         .symlink("lib64", "lib")
         .add("lib/", EntryType::Directory, "")
@@ -88,7 +88,7 @@ fn files_folders_and_links_inside() {
 }
 
 #[test]
-fn nothing_leaves_the_folder() {
+fn entries_cannot_leave_the_folder() {
     TestArchive::new().file("../evil", "x").refused("'../evil' would be written outside");
     TestArchive::new().file("a/../../evil", "x").refused("would be written outside");
     TestArchive::new().file("/tmp/evil", "x").refused("would be written outside");
@@ -110,7 +110,7 @@ fn links_through_links_cannot_leave_the_folder() {
 }
 
 #[test]
-fn the_interpreter_of_a_venv_is_left_out() {
+fn the_interpreter_of_a_venv_is_skipped() {
     let (folder, result) = TestArchive::new()
         .symlink("bin/python", "/usr/bin/python3")
         .symlink("bin/python3", "python")
@@ -137,7 +137,7 @@ fn other_files_and_truncated_archives_are_refused() {
     assert!(matches!(error, UnpackError::Read(_)), "{error}");
 }
 
-/// A few kilobytes of an archive that are megabytes of zeros, in many files and in one.
+/// A few kilobytes of archive hold megabytes of zeros, in many files and in one.
 #[test]
 fn an_archive_bomb_is_refused_before_it_is_written() {
     let zeros = "\0".repeat(300 << 10);
@@ -167,7 +167,7 @@ fn too_many_files_are_refused() {
 }
 
 #[test]
-fn folders_that_no_entry_names_count() {
+fn implicit_folders_count_against_the_limit() {
     // Each brings 25.
     let deep = |n: usize| {
         (0..n).fold(TestArchive::new(), |archive, i| {
@@ -179,9 +179,9 @@ fn folders_that_no_entry_names_count() {
     assert!(message.contains("more than 100 files"), "{message}");
 }
 
-/// A sparse file: a terabyte of holes takes no room, and counts all the same.
+/// A sparse file with a terabyte of holes takes no space but counts against the limit.
 #[test]
-fn holes_count() {
+fn sparse_holes_count_against_the_limit() {
     let mut archive = TestArchive::new();
     let mut header = Header::new_gnu();
     header.set_path("sparse").expect("a name");
@@ -198,7 +198,7 @@ fn holes_count() {
     archive.refused("more than 1048576 bytes");
 }
 
-/// The library reads a long name into memory before it gives out its entry.
+/// The library reads a long name into memory before it returns the entry.
 #[test]
 fn a_name_of_many_megabytes_is_not_read() {
     for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges() {
+    fn cpu_ranges_are_parsed() {
         let parsed = parse("0-1,4-5,5-6", false).expect("valid");
         assert_eq!(parsed, BTreeSet::from([0, 1, 4, 5, 6]));
         assert_eq!(listed(&parsed), "0-1,4-6");
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range() {
+    fn invalid_ranges_are_refused() {
         for text in
             ["", "3", "a-b", "2-1", "-1-2", "0-", "0-99999999999", "0-1024", "0-1,,2-3", "0x1-2"]
         {

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_pinned_and_so_is_what_it_starts() {
+    fn a_pinned_thread_passes_its_cpus_to_new_threads() {
         let cpu = *allowed().last().expect("a CPU");
         let mut policy = HostPolicy::default();
         policy.set("cpu-cores", &format!("{cpu}-{cpu}")).expect("valid");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_on_a_placed_thread_and_its_panics_come_back() {
+    fn work_runs_on_a_placed_thread_and_its_panics_are_passed_on() {
         let placement = Placement { niceness: 2, ..Placement::default() };
         let before = niceness();
         assert_eq!(placement.run(niceness).expect("placed"), before + 2);

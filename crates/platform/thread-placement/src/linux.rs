@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_bound_to_a_node_that_is_there_only() {
+    fn a_thread_is_bound_only_to_an_existing_numa_node() {
         let bind = |node| std::thread::spawn(move || bind_to(node)).join().expect("ended");
         match bind(0) {
             Ok(()) => {

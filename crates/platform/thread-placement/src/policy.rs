@@ -169,7 +169,7 @@ mod tests {
 
     /// A machine with two nodes, of which one has no CPUs.
     #[test]
-    fn a_node_brings_its_cpus_unless_others_are_named() {
+    fn a_numa_node_implies_its_cpus_unless_others_are_given() {
         let usable = system::usable();
         let first = *usable.first().expect("a CPU");
         let root = std::env::temp_dir().join(format!("galatea-nodes-{}", std::process::id()));

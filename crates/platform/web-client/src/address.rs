@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_encrypted_or_of_this_machine() {
+    fn addresses_must_be_https_or_local() {
         for good in ["https://h/x", "http://127.0.0.1:1/x", "http://[::1]:1", "http://localhost/"] {
             assert!(checked_uri(good).is_ok(), "{good}");
         }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_stay_encrypted() {
+    fn redirects_must_stay_encrypted() {
         let from = |text: &str| text.parse::<Uri>().expect("valid");
         let leads_to = |base: &str, location: &'static str, allows_plain| {
             let target = redirected(&from(base), &HeaderValue::from_static(location), allows_plain);

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_that_use_a_proxy() {
+    fn connections_use_the_configured_proxy() {
         let environment = Environment::of([
             ("HTTP_PROXY", "plain.example"),
             ("https_proxy", "http://me:secret@proxy.example:8080"),

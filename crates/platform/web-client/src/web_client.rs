@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_stop_ends_what_would_never_come() {
+    fn a_stop_request_ends_a_hanging_call() {
         let stop = Stop::default();
         let client = client(&stop);
         let failed = client.wait::<(), HttpFailure>(async move {

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_event_is_a_line_that_names_its_kind_first_and_what_it_is_about() {
+    fn each_event_is_a_line_that_begins_with_its_kind() {
         let of = || InstanceName { model: "m".into(), version: 2, instance: "m_0_1".to_owned() };
         let about = r#""model":"m","version":2,"instance":"m_0_1""#;
         let wait = Duration::from_millis(100);

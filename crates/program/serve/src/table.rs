@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_rows() {
+    fn a_table_without_rows_is_drawn() {
         let table = Table::new(["Repository Agent", "Path"]);
         assert_eq!(
             table.text(usize::MAX),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_several_lines_is_shown_whole_within_the_frame() {
+    fn multi_line_cells_are_shown_within_the_frame() {
         let mut table = Table::new(["Model", "Status"]);
         table.row(["bad".to_owned(), "line 3:\n  | forged | READY\n".to_owned()]);
         table.row([String::new(), String::new()]);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_into_its_limit() {
+    fn a_table_fits_its_width_limit() {
         let mut table = Table::new(["Model", "Status"]);
         table.row([
             "a".to_owned(),

@@ -25,7 +25,7 @@ fn server(models: &Path) -> Server {
 }
 
 #[test]
-fn a_request_of_this_process_is_answered() {
+fn an_in_process_request_is_answered() {
     let models = repository();
     let mut server = server(models.path());
     assert_eq!(server.serve().expect("started"), Start::Complete);
@@ -43,7 +43,7 @@ fn a_request_of_this_process_is_answered() {
 }
 
 #[test]
-fn a_handle_asks_a_server_to_stop_once() {
+fn a_handle_stops_its_server_once() {
     let models = repository();
     let mut server = server(models.path());
     let stop = server.stop_handle();
@@ -55,7 +55,7 @@ fn a_handle_asks_a_server_to_stop_once() {
 }
 
 #[test]
-fn a_model_that_cannot_be_loaded_ends_the_start_where_the_options_say_so() {
+fn a_failed_model_ends_the_start_if_configured() {
     let models = repository();
     fs::write(models.path().join("same/config.pbtxt"), "backend: \"none\"").expect("written");
     let error = server(models.path()).serve().expect_err("not started").to_string();

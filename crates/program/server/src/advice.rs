@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn first_words_that_are_no_commands() {
+    fn unknown_commands_get_advice() {
         for (line, expected) in [
             ("sevre", "did you mean 'serve'?"),
             ("--model-repository=/m", "galatea serve --model-repository=/m"),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_another_command() {
+    fn options_of_another_command_get_advice() {
         let of_serve = |line: &str| {
             let refused = flags::parse(words(line), Words::Paths).expect_err(line);
             for_serve(&refused, Words::Paths)

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_is_a_policy_that_knows_the_key() {
+    fn the_printed_policy_accepts_the_printed_key() {
         let text = new_key("a \"b\" \\c", &["infer"]).expect("made");
         let key = text.lines().nth(1).expect("a key").to_owned();
         let policy: String =

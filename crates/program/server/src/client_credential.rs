@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn one_on_the_command_line_stands() {
+    fn a_credential_on_the_command_line_takes_precedence() {
         for words in [
             &["m", "-H", "X-API-Key: k"][..],
             &["--header", "authorization:Bearer k"],
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_header_can_have_is_refused_without_being_shown() {
+    fn credentials_that_fit_no_header_are_refused_without_being_shown() {
         for secret in ["two words", "line\nbreak", "é"] {
             let error = added(&[], secret).expect_err("refused");
             assert!(error.contains(VARIABLE) && !error.contains(secret), "{error}");

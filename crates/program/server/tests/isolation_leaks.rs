@@ -44,7 +44,7 @@ fn shared() -> u64 {
 }
 
 #[test]
-fn nothing_of_an_isolated_model_is_left() {
+fn an_isolated_model_leaves_no_processes_files_or_memory() {
     processes_leave_nothing_behind_however_they_end();
     memory_of_an_idle_model_is_freed();
 }

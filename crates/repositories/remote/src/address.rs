@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_triton() {
+    fn every_address_form_of_triton_is_parsed() {
         for (given, expected) in [
             ("s3://models", "s3   models "),
             ("s3://models/", "s3   models "),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_unless_somebody_looks() {
+    fn listings_are_kept_only_during_a_poll() {
         let listings = Arc::new(Listings::default());
         listings.keep_folders(listings.round(), &["a".to_owned()]);
         assert_eq!(names(&listings), None);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn who_begins_sees_nothing_older() {
+    fn a_new_poll_sees_no_older_listing() {
         let listings = Arc::new(Listings::default());
         let first = listings.begin();
         listings.keep_model(listings.round(), "a", &Arc::default());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_does_not_answer_is_not_asked_again_in_this_look() {
+    fn an_unreachable_place_is_not_asked_again_in_the_same_poll() {
         let listings = Arc::new(Listings::default());
         let failed = |kind| RemoteError::new(kind, "on purpose");
         listings.keep_failure(listings.round(), &failed(FailureKind::Unavailable));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_number_of_kept_listings_is_bounded() {
         let listings = Arc::new(Listings::default());
         let _look = listings.begin();
         for number in 0..=MOST_FILES + 1 {

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_names_are_paths_below_the_model() {
+    fn ordinary_names_become_paths_below_the_model() {
         let given = [("m/config.pbtxt", 1), ("m/1/model.onnx", 2), ("m/1/.x y", 3)];
         assert_eq!(paths(&given).expect("fine"), ["1/.x y", "1/model.onnx", "config.pbtxt"]);
         assert_eq!(paths(&[("m/1", 0), ("m/1/a", 1)]).expect("a folder's mark"), ["1/a"]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_models() {
+    fn model_names_are_checked() {
         assert!(
             is_folder_name("resnet-50.v2") && !is_folder_name("..") && !is_folder_name("a/b\\")
         );

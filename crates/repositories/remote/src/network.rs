@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_that_is_not_there_is_named() {
+    fn a_missing_certificate_bundle_is_named() {
         let environment = Environment::of([(AWS_BUNDLE, "/nonexistent/bundle.pem")]);
         let text = client(&environment, Stop::default()).expect_err("refused").to_string();
         assert!(text.starts_with("no certificates in '/nonexistent/bundle.pem' (AWS_CA_BUNDLE)"));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_stays_away_is_asked_seven_times_at_growing_intervals() {
+    async fn an_unreachable_server_is_asked_seven_times_at_growing_intervals() {
         let (count, time) = asked(Duration::ZERO, unavailable()).await;
         assert_eq!(count, 1 + ATTEMPTS);
         // 63 times the first interval, or half of that by chance; timers go by milliseconds.
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_fails_slowly_is_asked_for_a_while_only() {
+    async fn a_slowly_failing_server_is_retried_for_a_limited_time() {
         let (count, time) = asked(IN_ALL / 3 + Duration::from_secs(1), unavailable()).await;
         assert_eq!(count, 3);
         assert!(time > IN_ALL && time < IN_ALL + Duration::from_secs(5), "{time:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_says_when_it_wants_to_be_asked_again() {
+    async fn the_servers_retry_after_time_is_respected() {
         let wanted = Duration::from_secs(7);
         let (count, time) = asked(Duration::ZERO, unavailable().retry_after(Some(wanted))).await;
         let all = wanted * ATTEMPTS;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_will_not_change_is_asked_once() {
+    async fn permanent_errors_are_not_retried() {
         let missing = RemoteError::new(FailureKind::Missing, "no such model");
         assert_eq!(asked(Duration::ZERO, missing).await, (1, Duration::ZERO));
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_say_what_to_do() {
+    fn status_errors_contain_advice() {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_static("100000"));
         let of = |status: u16| {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_strangers_is_one_short_line() {
+    fn texts_of_other_servers_are_one_short_line() {
         assert_eq!(printable("a\nb\x1b[31m ", 200), "a b [31m");
         assert_eq!(printable(&"x".repeat(1000), 200).len(), 200);
     }

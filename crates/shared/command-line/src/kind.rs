@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_are_read_whole() {
+    fn whole_numbers_are_parsed_as_a_whole() {
         let error = |text: &str| integer_of(text, 0, 9).map_err(|error| error.to_string());
         assert_eq!(error("7"), Ok(7));
         for text in ["abc", "", "7x", " 1", "1.0"] {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_other_words() {
+    fn kinds_are_described_in_words() {
         assert!(Kind::Bool.is_same("False", "0"));
         assert!(Kind::Number.is_same("6", "6.0"));
         assert!(Kind::Choice(&["off"]).is_same("OFF", "off"));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn invalid_values_are_named() {
         assert_eq!(Kind::Name.check("--a", ""), Err(ValueError::Empty("--a".to_owned())));
         assert!(Kind::Bool.check("--a", "maybe").is_err());
         assert!(Kind::OptionalBool.check("--a", "").is_ok());

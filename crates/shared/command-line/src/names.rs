@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels() {
+    fn labels_are_formatted() {
         let names = |long, short, meaning| Names { long, short, meaning };
         assert_eq!(names("max-trials", Some('r'), "").label(), "--max-trials (-r)");
         assert_eq!(names("shape", None, "").label(), "--shape");

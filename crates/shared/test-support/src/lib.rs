@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_that_comes_ends_the_wait() {
+    fn a_reached_state_ends_the_wait() {
         let mut looks = 0;
         eventually("the third look", || {
             looks += 1;
@@ -76,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_returned() {
+    fn the_found_value_is_returned() {
         let mut left = vec![Some("it"), None];
         assert_eq!(eventually_some("there is something", || left.pop().flatten()), "it");
     }
 
     #[test]
-    fn a_state_that_does_not_come_is_given_up_after_one_last_look() {
+    fn a_state_that_is_never_reached_is_given_up_after_a_last_check() {
         let mut looks = 0;
         let found: Option<()> = look_for(Duration::ZERO, || {
             looks += 1;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "waited 60 s in vain until the model is ready")]
-    fn the_failure_names_what_was_waited_for() {
+    fn the_failure_names_the_awaited_state() {
         fail(PATIENCE, "the model is ready");
     }
 }

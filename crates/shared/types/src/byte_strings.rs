@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_elements_come_back() {
+    fn packed_elements_round_trip() {
         let words: [&[u8]; 3] = [b"cat", b"", &[0xff, 0]];
         let data = pack(&words).expect("short words");
         let data = data.host().expect("host memory");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_data_is_reported_once_with_what_is_missing() {
+    fn truncated_data_is_reported_once_with_the_missing_bytes() {
         let element = |length, available| Truncated::Element { length, available };
         for (cut, expected) in [
             (&b"\x03\0\0"[..], Truncated::Length { available: 3 }),

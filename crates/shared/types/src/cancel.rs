@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_ends_with_the_whole_and_not_the_other_way_round() {
+    fn cancelling_the_whole_cancels_the_parts_but_not_the_reverse() {
         let whole = Cancellation::default();
         let (one, other) = (whole.child(), whole.child().child());
         one.cancel();

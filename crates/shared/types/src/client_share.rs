@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_takes_until_it_is_dropped_and_nothing_where_it_is_refused() {
+    fn a_request_uses_its_share_until_dropped_and_nothing_if_refused() {
         let client = ClientAccount::new(ShareLimits { requests: 2, bytes: 100 });
         let connection = ClientAccount::new(ShareLimits { requests: 1, bytes: usize::MAX });
         let first = client.take(60).expect("fits").and(connection.take(60).expect("fits"));

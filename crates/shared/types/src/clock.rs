@@ -141,7 +141,7 @@ mod tests {
     use crate::LockExt;
 
     #[test]
-    fn a_manual_clock_stands_until_it_is_moved_and_never_goes_back() {
+    fn a_manual_clock_stands_still_until_moved_and_never_goes_back() {
         let manual = ManualClock::new();
         let (clock, begin) = (manual.clock(), manual.now());
         assert_eq!(clock.now(), begin);
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn the_systems_clock_is_that_of_the_machine() {
+    fn the_system_clock_follows_the_machine() {
         let before = Instant::now();
         let told = Clock::system().now();
         assert!(before <= told && told <= Instant::now());
     }
 
     #[test]
-    fn who_waits_goes_on_when_a_manual_clock_is_moved() {
+    fn moving_a_manual_clock_wakes_waiters() {
         let (manual, value, changed) = (ManualClock::new(), Mutex::new(0), Condvar::new());
         let deadline = manual.now() + Duration::from_secs(60);
         let wait = || {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_systems_clock_a_deadline_that_has_passed_ends_the_wait() {
+    fn a_passed_deadline_ends_the_wait_on_the_system_clock() {
         let (value, changed) = (Mutex::new(()), Condvar::new());
         let clock = Clock::system();
         let wait = |holds: bool| {

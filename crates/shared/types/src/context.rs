@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_gets_the_timeline_once_and_its_children_theirs() {
+    fn an_observer_gets_its_timeline_once_and_children_get_theirs() {
         let noted = Noted { model: "ensemble".into(), ..Noted::default() };
         let mut context = RequestContext::new();
         context.observers.add(Arc::new(noted.clone()));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_a_span_below_its_ensembles() {
+    fn a_step_is_a_span_below_its_ensemble() {
         let header = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let mut context = RequestContext::new();
         let step_of = |context: &RequestContext| {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_a_models_request_come_from_a_model() {
+    fn calls_made_by_a_model_are_marked_as_such() {
         let origins = |context: &RequestContext| {
             let times = Arc::new(StepTimes::new(&context.origin));
             let step = context.derive_step(Instant::now(), "step", times, Cancellation::default());

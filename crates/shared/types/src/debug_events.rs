@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reader_gets_what_comes_after_it_in_order() {
+    fn each_reader_gets_later_events_in_order() {
         let events = DebugEvents::on();
         events.report(|| changed("before"));
         let (first, second) = (events.subscribe(), events.clone().subscribe());
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_where_it_is_off() {
+    fn no_events_are_made_when_switched_off() {
         let events = DebugEvents::default();
         events.report(|| panic!("nobody reads it"));
         assert_eq!(events.subscribe().next(), None);
     }
 
     #[test]
-    fn a_reader_that_is_gone_or_does_not_read_holds_up_nobody() {
+    fn a_dropped_or_stalled_reader_blocks_nobody() {
         let events = DebugEvents::on();
         drop(events.subscribe());
         let slow = events.subscribe();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no event can come any more: the one; there were [SettingsChanged")]
-    fn a_wait_that_is_in_vain_says_for_what_and_what_came() {
+    fn a_failed_wait_names_the_expected_and_received_events() {
         let events = DebugEvents::on();
         let reader = events.subscribe();
         events.report(|| changed("a"));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_not_text_are_left_out_and_empty_values_count_as_not_given() {
+    fn non_text_names_are_skipped_and_empty_values_count_as_unset() {
         let pair = |name: &[u8], value: &str| (OsString::from_vec(name.to_vec()), value.into());
         let environment: Environment =
             [pair(b"A", "1"), pair(b"B", ""), pair(b"\xff", "2")].into_iter().collect();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_traceback_stands_in_place_of_the_places_that_clients_read() {
+    fn a_traceback_is_logged_instead_of_the_locations_sent_to_clients() {
         let traceback = || io::Error::other("Traceback:\n  File x\nOSError: no");
         for (message, told) in [
             ("OSError: no\n\nAt:\n  m.py(5): f\n  m.py(3): g\n", "OSError: no\n"),

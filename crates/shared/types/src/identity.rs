@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_name_is_the_same_identity() {
+    fn equal_names_are_equal_identities() {
         let [one, again, other] = ["a", "a", "b"].map(|name| Identity::new("keys", name));
         let namesake = Identity::new("https://issuer", "a");
         assert_ne!(one, namesake);

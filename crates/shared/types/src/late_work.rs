@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_done_in_order_and_abandoned_where_nobody_does_it() {
+    fn leftover_work_is_done_in_order_or_abandoned() {
         let work = Arc::<Noted>::default();
         assert!(!is_served());
         let wakes = Arc::<Wakes>::default();

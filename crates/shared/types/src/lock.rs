@@ -137,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn a_poisoned_mutex_is_locked_and_has_the_value_that_was_written() {
+    fn a_poisoned_mutex_is_locked_with_its_last_value() {
         let mutex = poisoned();
         assert_eq!(*mutex.lock_unpoisoned(), 1);
         assert_eq!(Arc::into_inner(mutex).unwrap().into_inner_unpoisoned(), 1);
     }
 
     #[test]
-    fn waits_on_a_poisoned_mutex_end() {
+    fn waiting_on_a_poisoned_mutex_ends() {
         let (mutex, changed) = (poisoned(), Condvar::new());
         let limit = Duration::from_millis(1);
         let (guard, timed_out) = changed.wait_timeout_unpoisoned(mutex.lock_unpoisoned(), limit);

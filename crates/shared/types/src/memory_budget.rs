@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_work_is_refused_over_the_limit_and_work_in_hand_goes_on() {
+    fn new_work_over_the_limit_is_refused_while_work_in_progress_continues() {
         let budget = MemoryBudget::new(100);
         let mut request = budget.reservation();
         request.try_grow(60).expect("fits");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn long_requests_leave_an_eighth_to_short_ones() {
+    fn long_requests_leave_an_eighth_of_the_budget_to_short_ones() {
         let budget = MemoryBudget::new(80 << 10);
         let mut long = budget.reservation();
         assert!(long.try_grow(71 << 10).is_err());

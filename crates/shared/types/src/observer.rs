@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn all_observers_are_told_in_their_order_and_of_the_end_once() {
+    fn all_observers_are_called_in_order_and_once_at_the_end() {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let mut observers = Observers::default();
         assert!(observers.is_empty() && observers.child("none", Cause::Step).is_empty());

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_takes_what_fits_and_leaves_the_rest_as_it_was() {
+    fn a_span_is_written_up_to_the_data_and_the_rest_is_unchanged() {
         let region = Arc::new(Bytes8::default());
         let span = RegionSpan::new(region.clone(), 2, 4).expect("in range");
         let rest = span.place("OUT", &vec![1, 2, 3].into()).expect("it fits");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_outside_its_region_cannot_be_made() {
+    fn a_span_outside_its_region_cannot_be_created() {
         for (offset, byte_size) in [(6, 3), (9, 0), (u64::MAX, 2)] {
             assert!(RegionSpan::new(Arc::new(Bytes8::default()), offset, byte_size).is_err());
         }

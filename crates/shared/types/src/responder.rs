@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_responder_answers() {
+    fn a_dropped_responder_sends_an_error() {
         let (responder, mut rx) = Responder::unary();
         drop(responder);
         let error = rx.try_recv().expect("answered").expect_err("an error");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_is_called_for_each_response_up_to_the_end() {
+    fn a_sink_is_called_for_each_response_until_the_end() {
         type Seen = std::sync::Arc<std::sync::Mutex<Vec<(Option<bool>, bool)>>>;
         struct Noted(Seen);
         impl ResponseSink for Noted {

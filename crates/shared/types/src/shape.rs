@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_overflow() {
+    fn element_counts_detect_overflow() {
         assert_eq!(Shape::scalar().element_count(), Some(1));
         assert_eq!(Shape::from([2, 3]).byte_size(DataType::Fp64), Some(48));
         assert_eq!(Shape::from([-1, 3]).element_count(), None);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn specification_admits() {
+    fn specified_shapes_admit_matching_shapes() {
         assert!(Shape::from([-1, 16]).admits(&[4, 16]));
         assert!(!Shape::from([-1, 16]).admits(&[4, 15]));
         assert!(!Shape::from([16]).admits(&[1, 16]));

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn acts_run_once_unless_their_guard_is_gone() {
+    fn stop_actions_run_once_unless_their_guard_is_dropped() {
         let stop = Stop::default();
         let (sender, acts) = mpsc::channel();
         let act = |name: &'static str| {

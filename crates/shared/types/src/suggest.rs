@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
+    fn edit_distances_are_computed() {
         let cases = [
             ("", "abc", 3),
             ("abc", "abc", 0),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_names_in_their_order() {
+    fn the_nearest_names_are_sorted_by_distance() {
         let known = ["serve", "perf", "runtime"];
         assert_eq!(nearest("Sevre", known), ["serve"]);
         assert_eq!(nearest("runtimes", known), ["runtime"]);

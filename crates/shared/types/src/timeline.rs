@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_add_up_to_the_whole() {
+    fn durations_add_up_to_the_total() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut timeline = Timeline::new(start);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_instants_make_computing_longer() {
+    fn missing_instants_count_as_compute_time() {
         let start = Instant::now();
         let at = |ms| Some(start + Duration::from_millis(ms));
         let execution = Timeline { compute_start: at(2), end: at(9), ..Timeline::new(start) };

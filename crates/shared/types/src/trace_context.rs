@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_and_written() {
+    fn a_header_round_trips() {
         let context = parse(HEADER).expect("good");
         assert_eq!(context.trace_id(), 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
         assert_eq!(context.span_id(), 0xb7ad_6b71_6920_3331);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_are_read_as_far_as_they_are_known() {
+    fn later_versions_are_read_as_far_as_known() {
         for text in [HEADER.replacen("00", "cc", 1), HEADER.replacen("00", "01", 1) + "-what-comes"]
         {
             assert_eq!(parse(&text), parse(HEADER), "{text}");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_headers_count_as_not_sent() {
+    fn malformed_headers_count_as_absent() {
         let zero_trace = HEADER.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32));
         let zero_span = HEADER.replace("b7ad6b7169203331", &"0".repeat(16));
         for text in [

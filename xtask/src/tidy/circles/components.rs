@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn each_circle_comes_once() {
+    fn each_circle_is_reported_once() {
         let edges = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e"), ("e", "d")];
         assert_eq!(circles(&graph(&edges)), [vec!["a", "b", "c"], vec!["d", "e"]]);
     }

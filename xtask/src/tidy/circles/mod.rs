@@ -35,7 +35,7 @@ mod tests {
     use super::{super::source::made_up, *};
 
     #[test]
-    fn circles_of_rust_and_of_python_are_named() {
+    fn circles_of_rust_and_python_files_are_named() {
         let found = faults(&made_up(&[
             ("crates/a/src/lib.rs", "mod one; mod two;"),
             ("crates/a/src/one.rs", "use crate::two::Two; pub struct One;"),

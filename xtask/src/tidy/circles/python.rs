@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_of_imports() {
+    fn every_form_of_python_import_is_read() {
         assert_eq!(imported("from . import codec, wire as w  # both"), ["codec", "wire"]);
         assert_eq!(imported("from .link import Body"), ["link"]);
         assert_eq!(imported("from servers import galatea"), ["servers"]);

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_code_and_in_macros_count() {
+    fn paths_in_code_and_macros_count() {
         assert_uses("fn f() { crate::one::make() }", &["one"]);
         assert_uses("use crate::one; fn f() { one::make() }", &["one"]);
         assert_uses(
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_as_such_other_crates_and_tests_do_not_count() {
+    fn module_names_other_crates_and_tests_do_not_count() {
         assert_uses("use crate::one;", &[]);
         assert_uses("use std::fs; use log; fn f() { fs::read(); log::info!(\"x\") }", &[]);
         assert_uses("#[cfg(test)] mod tests { use crate::one::One; }", &[]);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_takes_from_a_module_above_it_does_not_count() {
+    fn items_a_child_module_takes_from_its_parents_do_not_count() {
         let child =
             ("deep/leaf.rs", "use super::D; use crate::{Rooted, one::One}; pub struct Leaf;");
         let files = [ROOT, ONE, DEEP, child, ("user.rs", "")];

@@ -51,7 +51,7 @@ fn backends_are_registered_under_their_own_names() {
 }
 
 #[test]
-fn identity_goes_by_the_number_in_the_name_and_copies_nothing() {
+fn identity_selects_its_behaviour_by_model_name_and_copies_nothing() {
     let model = load("identity", &[]).expect("it loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
     let request = new_request();
@@ -85,7 +85,7 @@ fn answer_of(fixture: &Fixture, inputs: Vec<Tensor>) -> InferResponse {
 }
 
 #[test]
-fn identity_answers_in_the_shape_that_the_model_sees() {
+fn identity_returns_the_reshaped_input() {
     let fixture = tensors_of("2, 2", "4", "2, 2");
     let input = sample([3, 4], 0, 1).tensor("INPUT0", DataType::Fp32);
     let response = answer_of(&fixture, vec![input.clone()]);
@@ -100,7 +100,7 @@ fn identity_answers_in_the_shape_that_the_model_sees() {
 }
 
 #[test]
-fn identity_answers_zeros_for_an_optional_input_that_is_left_out() {
+fn identity_returns_zeros_for_an_omitted_optional_input() {
     let fixture = tensors_of("2, 2", "4", "2, 2");
     let texts = Tensor::new("INPUT1", DataType::Bytes, [3, 1, 2], vec![0; 4 * 6]);
     let response = answer_of(&fixture, vec![texts]);
@@ -121,7 +121,7 @@ fn identity_answers_zeros_for_an_optional_input_that_is_left_out() {
 }
 
 #[test]
-fn identity_adds_the_parameters_that_clients_tests_read() {
+fn identity_adds_tritons_test_parameters() {
     let fixture = tensors_of("2, 2", "4", "2, 2");
     let parameters = answer_of(&fixture, Vec::new()).parameters;
     let wanted = [
@@ -135,7 +135,7 @@ fn identity_adds_the_parameters_that_clients_tests_read() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
-fn identity_delays_grow_with_the_instance() {
+fn identity_delay_grows_with_the_instance_number() {
     let parameters = [("execute_delay_ms", "2"), ("instance_wise_delay_multiplier", "5")];
     let model = load("identity", &parameters).expect("it loads");
     for (index, delay) in [(0, 2), (1, 2 * 5), (3, 2 * 5 * 3)] {
@@ -148,7 +148,7 @@ fn identity_delays_grow_with_the_instance() {
 }
 
 #[test]
-fn parameters_that_are_no_numbers_are_named() {
+fn non_numeric_parameters_are_refused_by_name() {
     for name in ["execute_delay_ms", "creation_delay_sec", "instance_wise_delay_multiplier"] {
         let error = load("identity", &[(name, "soon")]).err().expect("an error");
         assert!(error.message().contains(name) && error.message().contains("soon"), "{error}");
@@ -156,7 +156,7 @@ fn parameters_that_are_no_numbers_are_named() {
 }
 
 #[test]
-fn failing_fails_at_the_point_set_by_its_parameter() {
+fn failing_fails_at_the_configured_point() {
     assert!(load("failing", &[("fail", "load")]).is_err());
     assert!(load("failing", &[("fail", "sometimes")]).is_err());
     let model = load("failing", &[("fail", "creation")]).expect("it loads");
@@ -167,7 +167,7 @@ fn failing_fails_at_the_point_set_by_its_parameter() {
 }
 
 #[test]
-fn a_request_may_tell_failing_to_fail_or_to_panic() {
+fn failing_fails_or_panics_when_a_request_asks_for_it() {
     let model = load("failing", &[]).expect("it loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("an instance");
     let answers = run_batch(&mut *instance, vec![new_request(), with_failure("execute")]);

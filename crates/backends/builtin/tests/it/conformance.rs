@@ -78,7 +78,7 @@ fn add_sub_conforms() {
 }
 
 #[test]
-fn models_that_answer_from_other_threads_conform() {
+fn backends_that_answer_from_other_threads_conform() {
     run(&AnswersLater(Identity(find("identity").expect("built in"))));
     run(&AnswersLater(AddSub));
 }
@@ -163,7 +163,7 @@ impl Subject for Impostor {
 }
 
 #[test]
-fn the_kit_finds_violations_of_every_clause() {
+fn the_conformance_kit_detects_violations_of_every_clause() {
     for clause in Clause::ALL {
         let ignored = Clause::ALL.into_iter().filter(|&c| c != clause).collect();
         let outcome = std::panic::catch_unwind(|| run(&Impostor { ignored }));

@@ -67,7 +67,7 @@ fn outputs(instance: &mut dyn ModelInstance, batch: Vec<PreparedRequest>) -> Vec
 }
 
 #[test]
-fn sequence_sums_by_row_and_leaves_rows_that_are_not_ready() {
+fn sequence_sums_each_row_and_skips_rows_that_are_not_ready() {
     let mut instance = instance(&config("sequence", &["START", "READY"], VECTORS));
     let first = vec![step(&[1, 2], "rs", vec![]), step(&[10], "rs", vec![])];
     assert_eq!(outputs(&mut *instance, first), [Some(vec![3, 3]), Some(vec![10])]);
@@ -80,7 +80,7 @@ fn sequence_sums_by_row_and_leaves_rows_that_are_not_ready() {
 }
 
 #[test]
-fn sequence_refuses_what_it_is_not_made_for() {
+fn sequence_refuses_unsupported_configurations() {
     let controls = "'START' and 'READY' must be configured as the control inputs";
     assert_eq!(refusal(&config("sequence", &["START"], VECTORS)), controls);
     assert_eq!(refusal(&config("sequence", &["START", "END"], VECTORS)), controls);
@@ -111,7 +111,7 @@ fn sequence_refuses_what_it_is_not_made_for() {
 }
 
 #[test]
-fn sequence_refuses_several_steps_at_once() {
+fn sequence_refuses_several_steps_in_one_batch() {
     let mut instance = instance(&config("sequence", &["START", "READY"], VECTORS));
     let several = request("m", 2, step(&[1], "rs", vec![]).into_request().inputs);
     let error = run_batch(&mut *instance, vec![several]).remove(0).expect_err("two rows");
@@ -131,7 +131,7 @@ fn text_id(text: &str) -> Vec<Tensor> {
 const DYNA: [&str; 4] = ["START", "END", "READY", "CORRID"];
 
 #[test]
-fn dyna_sequence_sums_by_correlation_id_and_adds_it_at_the_end() {
+fn dyna_sequence_sums_by_correlation_id_and_adds_the_id_at_the_end() {
     let mut instance = instance(&config("dyna_sequence", &DYNA, VECTORS));
     let first = vec![step(&[1], "rs", id(100)), step(&[10], "rs", id(7)), step(&[5], "", id(0))];
     assert_eq!(outputs(&mut *instance, first), [Some(vec![1]), Some(vec![10]), None]);
@@ -145,7 +145,7 @@ fn dyna_sequence_sums_by_correlation_id_and_adds_it_at_the_end() {
 }
 
 #[test]
-fn dyna_sequence_takes_numbers_as_text() {
+fn dyna_sequence_accepts_numbers_as_text() {
     let names = ["START", "END", "READY", "CORRID_TEXT"];
     let mut instance = instance(&config("dyna_sequence", &names, VECTORS));
     assert_eq!(outputs(&mut *instance, vec![step(&[1], "rs", text_id("42"))]), [Some(vec![1])]);
@@ -156,7 +156,7 @@ fn dyna_sequence_takes_numbers_as_text() {
 }
 
 #[test]
-fn dyna_sequence_refuses_two_steps_of_a_sequence_in_one_batch_and_other_controls() {
+fn dyna_sequence_refuses_two_steps_of_a_sequence_and_unknown_controls() {
     let fixture = config("dyna_sequence", &DYNA, VECTORS);
     let twice = vec![step(&[1], "rs", id(1)), step(&[1], "r", id(1))];
     let answers = run_batch(&mut *instance(&fixture), twice);
@@ -174,7 +174,7 @@ fn dyna_sequence_refuses_two_steps_of_a_sequence_in_one_batch_and_other_controls
 }
 
 #[test]
-fn iterative_sequence_asks_for_an_execution_for_each_response() {
+fn iterative_sequence_requests_one_execution_per_response() {
     let decoupled = "model_transaction_policy { decoupled: true }
                      parameters { key: 'execute_delay_ms' value { string_value: '0' } }";
     let text = format!("backend: 'iterative_sequence' max_batch_size: 1 {decoupled} {VECTORS}");
@@ -198,7 +198,7 @@ fn iterative_sequence_asks_for_an_execution_for_each_response() {
 }
 
 #[test]
-fn iterative_sequence_must_be_decoupled() {
+fn iterative_sequence_refuses_models_that_are_not_decoupled() {
     let text = format!("backend: 'iterative_sequence' {VECTORS}");
     let text = refusal(&Fixture::new(model_config(&text), "unused"));
     assert!(text.contains("needs model_transaction_policy { decoupled: true }"), "{text}");
@@ -250,7 +250,7 @@ const SHARED: &str =
                       dims: [ 1 ] use_same_buffer_for_input_output: true }";
 
 #[test]
-fn implicit_state_names_a_state_that_is_not_there() {
+fn implicit_state_names_a_missing_state() {
     let mut instance = implicit(SHARED);
     let mut none = SequenceStates::default();
     let error = keep(&mut *instance, &mut none, case(0, 1, "rs")).expect_err("no state");
@@ -263,7 +263,7 @@ fn implicit_state_names_a_state_that_is_not_there() {
 }
 
 #[test]
-fn implicit_state_that_is_not_updated_stays() {
+fn implicit_state_keeps_a_state_that_is_not_updated() {
     let mut instance = implicit(SHARED);
     let mut states = state(numbers("INPUT_STATE", &[4]));
     for flags in ["rs", "r", "re"] {
@@ -273,7 +273,7 @@ fn implicit_state_that_is_not_updated_stays() {
 }
 
 #[test]
-fn implicit_state_in_one_buffer_is_the_same_memory_in_each_step() {
+fn implicit_state_reuses_a_single_buffer_in_each_step() {
     let mut instance = implicit(SHARED);
     let mut states = state(numbers("INPUT_STATE", &[4]));
     for flags in ["rs", "r", "re"] {
@@ -286,7 +286,7 @@ fn implicit_state_in_one_buffer_is_the_same_memory_in_each_step() {
 }
 
 #[test]
-fn implicit_state_that_grows_keeps_what_was_there() {
+fn implicit_state_keeps_its_content_when_it_grows() {
     const BLOCK: usize = 1 << 20;
     let mut instance = implicit(SHARED);
     let shape = Shape::from([1024, 1024]);

@@ -82,7 +82,7 @@ fn collect(stream: &Receiver<Response>) -> Vec<Result<InferResponse>> {
 }
 
 #[test]
-fn repeat_answers_each_element_and_its_index() {
+fn repeat_returns_each_element_with_its_index() {
     let mut instance = instance(&repeat_fixture());
     let stream = run(&mut *instance, repeat_request(&[7, -3], &[0, 1]));
     let responses = collect(&stream);
@@ -99,7 +99,7 @@ fn repeat_answers_each_element_and_its_index() {
 }
 
 #[test]
-fn repeat_answers_only_what_is_asked_for() {
+fn repeat_returns_only_requested_outputs() {
     let mut instance = instance(&repeat_fixture());
     let mut request = repeat_request(&[7], &[0]).into_request();
     request.outputs = vec!["IDX".into()];
@@ -109,7 +109,7 @@ fn repeat_answers_only_what_is_asked_for() {
 }
 
 #[test]
-fn repeat_refuses_delays_that_do_not_match() {
+fn repeat_refuses_a_wrong_number_of_delays() {
     let mut instance = instance(&repeat_fixture());
     let stream = run(&mut *instance, repeat_request(&[1, 2], &[0]));
     let last = stream.recv().expect("an answer");
@@ -119,7 +119,7 @@ fn repeat_refuses_delays_that_do_not_match() {
 }
 
 #[test]
-fn a_cancelled_stream_ends_with_that() {
+fn a_cancelled_stream_ends_with_the_error_cancelled() {
     let mut instance = instance(&repeat_fixture());
     let request = repeat_request(&[1, 2], &[0, 3_600_000]);
     let cancellation = Cancellation::default();
@@ -132,7 +132,7 @@ fn a_cancelled_stream_ends_with_that() {
 }
 
 #[test]
-fn square_responds_as_often_as_its_input_states() {
+fn square_sends_as_many_responses_as_its_input_says() {
     for number in [0, 1, 4, -5] {
         let mut instance = instance(&square_fixture(&[]));
         let responses = collect(&run(&mut *instance, square_request(number)));
@@ -149,7 +149,7 @@ fn square_responds_as_often_as_its_input_states() {
 }
 
 #[test]
-fn square_fails_and_leaves_out_at_the_end() {
+fn square_can_fail_or_omit_its_last_response() {
     let parameters = [
         ("CUSTOM_FAIL_COUNT", "2"),
         ("CUSTOM_EMPTY_COUNT", "1"),
@@ -175,7 +175,7 @@ fn square_fails_and_leaves_out_at_the_end() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the model takes as long as it is told to")]
-fn square_takes_its_time_to_be_cancelled() {
+fn square_waits_for_the_cancel_delay_after_a_cancellation() {
     let parameters =
         [("CUSTOM_INFER_DELAY_NS", "3600000000000"), ("CUSTOM_CANCEL_DELAY_NS", "20000000")];
     let mut instance = instance(&square_fixture(&parameters));
@@ -220,7 +220,7 @@ fn reports(fixture: &Fixture, number: i32, is_cancelled: bool) -> Vec<(usize, Re
 }
 
 #[test]
-fn square_reports_every_response() {
+fn square_reports_every_response_to_statistics() {
     use ResponseOutcome::{Cancelled, Empty, Failure, Success};
     let fixture = square_fixture(&[("CUSTOM_FAIL_COUNT", "1"), ("CUSTOM_EMPTY_COUNT", "1")]);
     let expected = [(0, Success), (1, Success), (2, Failure), (3, Empty)];
@@ -231,7 +231,7 @@ fn square_reports_every_response() {
 }
 
 #[test]
-fn an_instance_that_goes_waits_for_no_delay() {
+fn a_dropped_instance_ends_delays_early() {
     for (fixture, request) in [
         (repeat_fixture(), repeat_request(&[1], &[3_600_000])),
         (square_fixture(&[("CUSTOM_INFER_DELAY_NS", "3600000000000")]), square_request(1)),
@@ -245,7 +245,7 @@ fn an_instance_that_goes_waits_for_no_delay() {
 }
 
 #[test]
-fn repeat_that_is_not_decoupled_answers_one_element() {
+fn repeat_returns_one_element_when_not_decoupled() {
     let mut fixture = repeat_fixture();
     fixture.config = changed(&fixture.config, |c| c.model_transaction_policy = None);
     let mut instance = instance(&fixture);

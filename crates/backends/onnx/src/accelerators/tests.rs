@@ -51,12 +51,12 @@ fn assert_refused(text: &str, expected: &str) {
 }
 
 #[test]
-fn cuda_is_there_without_being_asked_for() {
+fn cuda_is_used_by_default() {
     assert_eq!(shown("").unwrap(), ["CUDAExecutionProvider device_id=3"]);
 }
 
 #[test]
-fn parameters_of_cuda_go_on_under_their_names() {
+fn cuda_parameters_keep_their_names() {
     let text = accelerator(
         "cuda",
         &[("enable_cuda_graph", "0"), ("do_copy_in_default_stream", "False"), ("device_id", "7")],
@@ -71,7 +71,7 @@ fn parameters_of_cuda_go_on_under_their_names() {
 }
 
 #[test]
-fn the_older_parameters_of_cuda() {
+fn older_cuda_parameters_are_accepted() {
     let parameter = |key: &str, value: &str| {
         format!("parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }} ")
     };
@@ -95,7 +95,7 @@ fn the_older_parameters_of_cuda() {
 }
 
 #[test]
-fn tensorrt_goes_before_cuda() {
+fn tensorrt_comes_before_cuda() {
     let text = accelerator(
         "tensorrt",
         &[
@@ -121,7 +121,7 @@ fn tensorrt_goes_before_cuda() {
 }
 
 #[test]
-fn what_tensorrt_does_not_know_is_refused_in_tritons_words() {
+fn unknown_tensorrt_parameters_are_refused_with_tritons_text() {
     for (key, value, expected) in [
         (
             "segment_size",
@@ -143,7 +143,7 @@ fn what_tensorrt_does_not_know_is_refused_in_tritons_words() {
 }
 
 #[test]
-fn all_32_parameters_of_tensorrt_are_known() {
+fn all_32_tensorrt_parameters_are_accepted() {
     assert_eq!(TENSORRT.len() + 1, 32);
     for (name, _, kind) in TENSORRT {
         let value = if matches!(kind, Value::Text) { "text" } else { "1" };

@@ -53,7 +53,7 @@ fn every_run_answers_its_own_inputs() {
 }
 
 #[test]
-fn shapes_and_wanted_outputs_may_change_from_run_to_run() {
+fn shapes_and_requested_outputs_may_change_between_runs() {
     let mut instance = instance(&model_folder(&onnx::add_sub(Int64)), "");
     for n in 0..20 * RUNS {
         let length = 1 + (n / 3) % 12;
@@ -67,7 +67,7 @@ fn shapes_and_wanted_outputs_may_change_from_run_to_run() {
 }
 
 #[test]
-fn requests_that_join_get_their_own_rows() {
+fn batched_requests_get_their_own_rows() {
     let mut instance = instance(&model_folder(&onnx::add_sub(Int64)), "max_batch_size: 8");
     for n in 0..RUNS {
         let of = |m: i64| ask(1, vec![row("A", &[n, m]), row("B", &[m, m])], &[]);
@@ -79,7 +79,7 @@ fn requests_that_join_get_their_own_rows() {
 }
 
 #[test]
-fn the_shape_of_an_output_may_depend_on_what_is_given() {
+fn output_shapes_may_depend_on_input_values() {
     let graph = Builder::default().input("X", Int64, &[-1]).output("AT", Int64, &[1, -1]).node(
         "NonZero",
         &["X"],
@@ -99,7 +99,7 @@ fn the_shape_of_an_output_may_depend_on_what_is_given() {
 }
 
 #[test]
-fn outputs_that_are_inputs_or_constants() {
+fn outputs_may_be_inputs_or_constants() {
     let graph = Builder::default()
         .input("X", Int64, &[-1])
         .constant("C", Int64, &[2], &ints(&[7, 8]))
@@ -121,7 +121,7 @@ fn outputs_that_are_inputs_or_constants() {
 }
 
 #[test]
-fn values_that_differ_from_run_to_run_are_not_those_of_another() {
+fn random_outputs_differ_between_runs() {
     let graph = Builder::default().input("X", Fp32, &[-1]).output("Y", Fp32, &[-1]).node(
         "RandomUniformLike",
         &["X"],
@@ -142,7 +142,7 @@ fn values_that_differ_from_run_to_run_are_not_those_of_another() {
 }
 
 #[test]
-fn one_that_fails_says_why_and_the_next_is_answered() {
+fn a_failed_run_reports_its_error_and_the_next_run_succeeds() {
     let graph = Builder::default()
         .input("AT", Int64, &[-1])
         .constant("C", Int32, &[3], &[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0])

@@ -15,7 +15,7 @@ fn completed(folder: &Folder, text: &str) -> RawModelConfig {
 }
 
 #[test]
-fn a_batchable_model_without_a_configuration() {
+fn completion_fills_in_a_model_that_can_batch() {
     let config = completed(&model_folder(&onnx::add_sub(Fp32)), "");
     assert_eq!(config.max_batch_size, 4);
     assert!(matches!(config.scheduling_choice, Some(SchedulingChoice::DynamicBatching(_))));
@@ -27,7 +27,7 @@ fn a_batchable_model_without_a_configuration() {
 }
 
 #[test]
-fn the_command_line_gives_the_default_size() {
+fn completion_uses_the_default_batch_size_of_the_command_line() {
     let folder = model_folder(&onnx::identity(Fp32));
     let of = |size: &str| {
         let settings = BTreeMap::from([("default-max-batch-size".to_owned(), size.to_owned())]);
@@ -44,7 +44,7 @@ fn the_command_line_gives_the_default_size() {
 }
 
 #[test]
-fn what_is_configured_stays() {
+fn completion_keeps_configured_fields() {
     let folder = model_folder(&onnx::identity(Bytes));
     let config = completed(&folder, "max_batch_size: 2 sequence_batching {}");
     assert_eq!(config.max_batch_size, 2);
@@ -58,7 +58,7 @@ fn what_is_configured_stays() {
 }
 
 #[test]
-fn a_model_that_cannot_batch() {
+fn completion_disables_batching_for_a_model_that_cannot_batch() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1, 3])
         .input("S", Int64, &[])
@@ -79,7 +79,7 @@ fn a_model_that_cannot_batch() {
 }
 
 #[test]
-fn a_dimension_that_is_only_the_batch() {
+fn completion_handles_inputs_with_only_a_batch_dimension() {
     let graph = Builder::default().input("X", Fp32, &[-1]).output("Y", Fp32, &[-1]).node(
         "Identity",
         &["X"],
@@ -93,7 +93,7 @@ fn a_dimension_that_is_only_the_batch() {
 }
 
 #[test]
-fn initialisers_among_the_inputs_are_left_out() {
+fn completion_ignores_initialisers_listed_as_inputs() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1, 1])
         .input("W", Fp32, &[1])

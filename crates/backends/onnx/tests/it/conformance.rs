@@ -39,6 +39,6 @@ impl Subject for Onnx {
 }
 
 #[test]
-fn conforms() {
+fn the_onnx_backend_conforms() {
     run(&Onnx(Fixtures::new("backend: 'onnxruntime'")));
 }

@@ -113,7 +113,7 @@ fn onnx_division_fails_its_request_of_a_batch_alone() {
     assert_eq!(answers, [Ok(3), Err(FAULT.to_owned()), Ok(4)]);
 }
 
-/// What is constant is computed when the model is loaded.
+/// ONNX Runtime computes constants when it loads the model.
 #[test]
 fn onnx_division_of_constants_fails_the_load() {
     let graph = Builder::default()

@@ -34,7 +34,7 @@ fn assert_refused(folder: &Folder, text: &str, expected: &str) {
 }
 
 #[test]
-fn a_library_that_is_none_is_named() {
+fn a_file_that_is_not_a_library_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let open = |path: &std::path::Path| {
         OnnxBackend::open(path, &BTreeMap::new()).err().expect("an error").message().to_owned()
@@ -51,7 +51,7 @@ fn a_library_that_is_none_is_named() {
 }
 
 #[test]
-fn unknown_names() {
+fn unknown_tensor_names_are_refused() {
     let renamed = IDENTITY.replace("\"X\"", "\"Z\"");
     assert_refused(&identity(), &renamed, "unexpected inference input 'Z', allowed inputs are: X");
     let renamed = IDENTITY.replace("\"Y\"", "\"Z\"");
@@ -63,7 +63,7 @@ fn unknown_names() {
 }
 
 #[test]
-fn wrong_types() {
+fn wrong_data_types_are_refused() {
     let typed = IDENTITY.replacen("TYPE_FP32", "TYPE_INT64", 1);
     let expected = "unable to load model 'm', configuration expects datatype TYPE_INT64 for input 'X', \
                     model provides TYPE_FP32";
@@ -71,7 +71,7 @@ fn wrong_types() {
 }
 
 #[test]
-fn wrong_counts() {
+fn wrong_tensor_counts_are_refused() {
     let folder = model_folder(&onnx::add_sub(Fp32));
     let text = r#"max_batch_size: 8
         input { name: "A" data_type: TYPE_FP32 dims: -1 }
@@ -81,7 +81,7 @@ fn wrong_counts() {
 }
 
 #[test]
-fn wrong_dimensions() {
+fn wrong_dimensions_are_refused() {
     let fixed = identity_of(&[-1, 4], &[-1, 4]);
     let expected = "model 'm', tensor 'X': the model expects 2 dimensions (shape [-1,4]) but the model \
                     configuration specifies 2 dimensions (an initial batch dimension because \
@@ -99,7 +99,7 @@ fn wrong_dimensions() {
 }
 
 #[test]
-fn inputs_may_fix_what_the_model_leaves_open_outputs_may_not() {
+fn inputs_may_fix_open_dimensions_but_outputs_may_not() {
     let inputs_fixed = IDENTITY.replacen("dims: -1", "dims: 5", 1);
     load(&identity(), &inputs_fixed).expect("loads");
     let error = load_error(&identity(), &IDENTITY.replace("dims: -1", "dims: 5"));
@@ -107,7 +107,7 @@ fn inputs_may_fix_what_the_model_leaves_open_outputs_may_not() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn a_missing_model_file_is_named() {
     let folder = Folder::with_file("other.onnx", &onnx::identity(Fp32));
     let error = load_error(&folder, IDENTITY);
     let path = folder.version_dir().join("model.onnx");
@@ -122,7 +122,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn sequences_are_refused() {
+fn sequence_type_tensors_are_refused() {
     let graph = Builder::default().input("X", Fp32, &[-1]).sequence_output("Y", Fp32).node(
         "SequenceConstruct",
         &["X"],
@@ -144,7 +144,7 @@ fn sequences_are_refused() {
 }
 
 #[test]
-fn optional_inputs_do_not_go_with_batching() {
+fn optional_inputs_with_batching_are_refused() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1])
         .input("W", Fp32, &[1])
@@ -161,7 +161,7 @@ fn optional_inputs_do_not_go_with_batching() {
 }
 
 #[test]
-fn bad_parameters() {
+fn bad_parameters_are_refused() {
     let with = |key: &str, value: &str| {
         format!("{IDENTITY} parameters {{ key: \"{key}\" value {{ string_value: \"{value}\" }} }}")
     };
@@ -172,7 +172,7 @@ fn bad_parameters() {
 }
 
 #[test]
-fn every_parameter_works() {
+fn every_parameter_is_accepted() {
     let mut text = IDENTITY.to_owned();
     for (key, value) in [
         ("intra_op_thread_count", "2"),
@@ -197,7 +197,7 @@ fn every_parameter_works() {
 }
 
 #[test]
-fn an_execution_mode_is_0_or_1() {
+fn execution_mode_must_be_0_or_1() {
     let text =
         format!("{IDENTITY} parameters {{ key: 'execution_mode' value {{ string_value: '9' }} }}");
     let error = load(&identity(), &text).err().expect("refused");
@@ -207,14 +207,14 @@ fn an_execution_mode_is_0_or_1() {
 }
 
 #[test]
-fn operator_libraries_must_exist() {
+fn a_missing_operator_library_is_refused() {
     let text = format!("{IDENTITY} model_operations {{ op_library_filename: \"libnone.so\" }}");
     let error = load_error(&identity(), &text);
     assert!(error.contains("libnone.so") && error.starts_with("onnx runtime error "), "{error}");
 }
 
 #[test]
-fn accelerators() {
+fn unknown_accelerators_are_refused() {
     let with = |side: &str, name: &str| {
         format!(
             "{IDENTITY} optimization {{ execution_accelerators {{ {side}_execution_accelerator {{ \
@@ -229,9 +229,9 @@ fn accelerators() {
     load(&identity(), &with("gpu", "tensorrt")).expect("means nothing on the CPU, as in Triton");
 }
 
-/// The library that is installed for tests is built for CPUs.
+/// The library installed for tests supports only CPUs.
 #[test]
-fn gpus_need_a_library_that_can_use_them() {
+fn gpu_instances_need_a_library_with_gpu_support() {
     assert!(!backend().can_use_gpus());
     let of_gpu = format!("{IDENTITY} instance_group {{ kind: KIND_GPU gpus: [ 0, 1 ] }}");
     let error = load_error(&identity(), &of_gpu);
@@ -249,7 +249,7 @@ fn gpus_need_a_library_that_can_use_them() {
 }
 
 #[test]
-fn instances_come_and_go_on_the_devices_it_was_loaded_for() {
+fn instances_can_be_added_only_on_devices_the_model_was_loaded_for() {
     let model = load(&identity(), IDENTITY).expect("loads");
     let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
     assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(5)));
@@ -259,14 +259,14 @@ fn instances_come_and_go_on_the_devices_it_was_loaded_for() {
 }
 
 #[test]
-fn a_file_that_is_no_model_fails_alone() {
+fn a_file_that_is_not_a_model_fails_only_its_own_load() {
     let error = load_error(&model_folder(b"no model"), IDENTITY);
     assert!(error.starts_with("onnx runtime error ") && error.contains("model.onnx"), "{error}");
     load(&identity(), IDENTITY).expect("the library works on");
 }
 
 #[test]
-fn weights_beside_the_model_and_a_folder_of_both() {
+fn external_weights_and_model_folders_are_loaded() {
     let graph = Builder::default()
         .input("X", Int64, &[-1, 2])
         .external("W", Int64, &[2], "weights/w.bin")
@@ -286,7 +286,7 @@ fn weights_beside_the_model_and_a_folder_of_both() {
 }
 
 #[test]
-fn a_model_outlives_its_folder_and_makes_instances_any_time() {
+fn a_loaded_model_creates_instances_after_its_folder_is_deleted() {
     let folder = identity();
     let config = configure(&folder, IDENTITY).unwrap();
     let model = backend().load(context(&folder, config)).unwrap();
@@ -302,9 +302,9 @@ fn identity_of_open_rank() -> Folder {
     model_folder(&graph.node("Identity", &["X"], &["Y"]).bytes())
 }
 
-/// The library gives such a tensor no dimensions, as one that has none.
+/// The library reports no dimensions for such a tensor, as for a scalar.
 #[test]
-fn what_is_written_of_a_tensor_of_open_rank_is_believed() {
+fn configured_shapes_are_accepted_for_tensors_of_unknown_rank() {
     let folder = identity_of_open_rank();
     for dims in ["[ -1, -1 ]", "[ 2 ]", "[ 1, 2, -1 ]"] {
         let text = format!(
@@ -322,9 +322,9 @@ fn what_is_written_of_a_tensor_of_open_rank_is_believed() {
     );
 }
 
-/// The file and the library are both told, and the flag that names another library.
+/// The error names both versions and the flag for another library.
 #[test]
-fn a_file_that_is_too_new_is_told_with_its_versions() {
+fn a_model_with_a_newer_opset_is_refused_with_both_versions() {
     let graph = || {
         Builder::default().input("X", Fp32, &[-1, -1]).output("Y", Fp32, &[-1, -1]).node(
             "Identity",
@@ -340,9 +340,9 @@ fn a_file_that_is_too_new_is_told_with_its_versions() {
     }
 }
 
-/// Completion opens the model with its operators, too.
+/// Completion opens the model with its operator library, too.
 #[test]
-fn a_library_of_operators_is_opened_to_complete() {
+fn completion_opens_the_operator_library() {
     let text = "model_operations { op_library_filename: \"libnone.so\" }";
     let error = complete(&identity(), text, &BTreeMap::new()).expect_err("there is none");
     assert!(error.message().contains("libnone.so"), "{error}");

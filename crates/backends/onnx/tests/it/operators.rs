@@ -5,7 +5,7 @@ use galatea_types::DataType::{Bf16, Fp32};
 use crate::support::{load_error, model_folder, onnx::Builder};
 
 #[test]
-fn a_type_that_an_operator_is_not_there_for_is_named() {
+fn an_operator_without_support_for_a_data_type_is_named() {
     let graph = Builder::default().input("X", Bf16, &[-1, 2]).output("Y", Bf16, &[-1, 2]);
     let error = load_error(&model_folder(&graph.node("Add", &["X", "X"], &["Y"]).bytes()), "");
     assert!(error.contains("ONNX Runtime cannot compute Add of opset "), "{error}");
@@ -18,7 +18,7 @@ fn a_type_that_an_operator_is_not_there_for_is_named() {
 }
 
 #[test]
-fn an_operator_that_is_not_there_is_named() {
+fn a_missing_operator_is_named() {
     let graph = Builder::default().input("X", Fp32, &[-1, 2]).output("Y", Fp32, &[-1, 2]);
     let error = load_error(&model_folder(&graph.node("NoSuchOp", &["X"], &["Y"]).bytes()), "");
     assert!(error.contains("ONNX Runtime has no operator NoSuchOp in opset "), "{error}");

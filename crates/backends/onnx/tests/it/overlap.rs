@@ -44,15 +44,15 @@ fn request(rows: i64, seed: usize, row: i64) -> galatea_types::PreparedRequest {
     ask(1, inputs, &[])
 }
 
-/// Bit for bit the answers a run alone gives, however many run at once; a failing run disturbs none.
+/// Concurrent runs give the same bits as single runs; a failed run disturbs no other.
 #[test]
-fn overlapping_runs_give_the_answers_of_lone_ones() {
+fn overlapping_runs_answer_like_single_runs() {
     check(&chain(16), SIZE);
 }
 
-/// So few bytes that each instance keeps the tensors of its runs.
+/// The inputs are so small that each instance keeps the tensors of its runs.
 #[test]
-fn so_do_those_with_tensors_that_stay() {
+fn overlapping_runs_with_kept_tensors_answer_like_single_runs() {
     check(&chain(64), 16);
 }
 

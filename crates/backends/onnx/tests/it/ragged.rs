@@ -51,7 +51,7 @@ fn check(size: &str, batch: &str, sizes: &[f32], batches: &[f32]) {
 }
 
 #[test]
-fn the_model_gets_all_requests_and_what_tells_them_apart() {
+fn a_ragged_batch_passes_all_requests_and_their_element_counts() {
     let with_zero = "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO";
     let ends = [0.0, 2.0, 6.0, 7.0, 10.0];
     check("BATCH_ELEMENT_COUNT", with_zero, &[2.0, 4.0, 1.0, 3.0], &ends);
@@ -62,7 +62,7 @@ fn the_model_gets_all_requests_and_what_tells_them_apart() {
 }
 
 #[test]
-fn the_shape_of_each_item_is_a_row() {
+fn batch_item_shapes_form_one_row_per_request() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1])
         .input("SHAPES", Int32, &[-1, 2])
@@ -109,7 +109,7 @@ fn scattered(data_type: DataType) -> (Folder, String) {
 }
 
 #[test]
-fn an_output_is_divided_by_the_shapes_of_the_input() {
+fn a_ragged_output_is_split_by_input_shapes() {
     let (folder, text) = scattered(Fp32);
     let mut numbers = instance(&folder, &text);
     let requests = SIZES.map(|size| ask(1, vec![request(size)], &[])).into();
@@ -131,7 +131,7 @@ fn an_output_is_divided_by_the_shapes_of_the_input() {
 }
 
 #[test]
-fn what_the_model_does_not_take_is_refused_when_it_is_loaded() {
+fn unsupported_batch_inputs_are_refused_at_load() {
     let folder = model_folder(&onnx::identity(Fp32));
     let (_, ragged) = scattered(Fp32);
     assert_eq!(

@@ -16,7 +16,7 @@ fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {
 }
 
 #[test]
-fn scalars_are_configured_as_one() {
+fn scalars_are_configured_with_one_dimension() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1])
         .input("S", Fp32, &[])
@@ -36,7 +36,7 @@ fn scalars_are_configured_as_one() {
 }
 
 #[test]
-fn reshaped_both_ways() {
+fn inputs_and_outputs_are_reshaped() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1, -1, 2])
         .output("Y", Fp32, &[-1, -1, 2])
@@ -52,7 +52,7 @@ fn reshaped_both_ways() {
 }
 
 #[test]
-fn a_batch_of_scalars() {
+fn a_batch_of_scalars_is_executed() {
     let graph = Builder::default().input("X", Fp32, &[-1]).output("Y", Fp32, &[-1]).node(
         "Neg",
         &["X"],
@@ -68,7 +68,7 @@ fn a_batch_of_scalars() {
 }
 
 #[test]
-fn names_with_colons_and_slashes() {
+fn tensor_names_may_contain_colons_and_slashes() {
     let graph = Builder::default()
         .input("serving_default_x:0", Fp32, &[-1, 1])
         .output("model/dense/Softmax:0", Fp32, &[-1, 1])
@@ -83,7 +83,7 @@ fn names_with_colons_and_slashes() {
 }
 
 #[test]
-fn an_initialiser_among_the_inputs_may_be_absent() {
+fn an_initialiser_listed_as_input_may_be_omitted() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1])
         .input("W", Fp32, &[1])
@@ -104,9 +104,9 @@ fn an_initialiser_among_the_inputs_may_be_absent() {
     );
 }
 
-/// Output `Y` is declared of another rank than it has.
+/// The model declares another rank for output `Y` than it has.
 #[test]
-fn a_wrongly_declared_rank_answers_with_the_true_shape() {
+fn a_wrong_declared_rank_returns_the_true_shape() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1, 4])
         .input("S", Int64, &[-1])
@@ -124,7 +124,7 @@ fn a_wrongly_declared_rank_answers_with_the_true_shape() {
 
 /// The output holds the positive elements only.
 #[test]
-fn an_output_without_the_batch_is_an_error() {
+fn an_output_without_batch_dimension_is_an_error() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1, 1])
         .constant("S", Int64, &[1], &ints(&[-1]))
@@ -145,7 +145,7 @@ fn an_output_without_the_batch_is_an_error() {
 }
 
 #[test]
-fn a_failed_run_is_reported_and_the_next_one_works() {
+fn a_failed_run_is_reported_and_the_next_run_succeeds() {
     let graph = Builder::default()
         .input("X", Int64, &[-1])
         .constant("D", Fp32, &[2], &floats(&[7.0, 8.0]))
@@ -165,7 +165,7 @@ fn a_failed_run_is_reported_and_the_next_one_works() {
 }
 
 #[test]
-fn a_batch_shares_one_buffer_without_copies() {
+fn batch_outputs_share_one_buffer_without_copies() {
     let mut instance = instance(&model_folder(&onnx::identity(Fp32)), "");
     let requests: Vec<_> = [1, 3]
         .map(|n| ask(n, vec![tensor("X", [n.into(), 2], &vec![1.0; 2 * n as usize])], &[]))
@@ -203,7 +203,7 @@ fn an_input_is_not_copied_and_outlives_its_request() {
 }
 
 #[test]
-fn data_at_odd_addresses_is_right() {
+fn inputs_at_unaligned_addresses_are_read_correctly() {
     let mut instance = instance(&model_folder(&onnx::identity(Fp32)), "");
     let mut bytes = vec![0];
     bytes.extend(floats(&[1.0, 2.0, 3.0]));
@@ -214,7 +214,7 @@ fn data_at_odd_addresses_is_right() {
 }
 
 #[test]
-fn strings_keep_every_byte_and_are_divided() {
+fn strings_keep_every_byte_when_split() {
     let mut instance = instance(&model_folder(&onnx::identity(Bytes)), "");
     let wire = |texts: &[&[u8]]| {
         let one = |t: &&[u8]| [&(t.len() as u32).to_le_bytes()[..], *t].concat();
@@ -237,7 +237,7 @@ fn strings_keep_every_byte_and_are_divided() {
 }
 
 #[test]
-fn answers_outlive_the_model() {
+fn outputs_outlive_the_model() {
     let folder = model_folder(
         &Builder::default()
             .input("X", Fp32, &[-1])

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_shapes_and_layouts() {
+    fn layer_names_shapes_and_layouts_are_read() {
         assert_eq!(first_name("b,a\\,x"), "a,x");
         assert_eq!(first_name(""), "");
         assert_eq!(shape_of("?,3,1..8"), Some(vec![-1, 3, -1]));

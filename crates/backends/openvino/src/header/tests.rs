@@ -49,7 +49,7 @@ fn info(name: &str, dims: &[i64]) -> TensorInfo {
 }
 
 #[test]
-fn inputs_outputs_layouts_and_weights() {
+fn inputs_outputs_layouts_and_weights_are_read() {
     let header = Header::read(MODEL.as_bytes()).expect("reads");
     assert_eq!(header.inputs, [Declared { info: info("X", &[-1, 4]), has_batch: true }]);
     assert_eq!(header.outputs, [Declared { info: info("Y&1", &[-1, 4]), has_batch: true }]);
@@ -60,7 +60,7 @@ fn inputs_outputs_layouts_and_weights() {
 }
 
 #[test]
-fn what_is_no_whole_file_is_refused() {
+fn truncated_files_are_refused() {
     for end in [0, 5, 60, 500, MODEL.len() - 3] {
         Header::read(&MODEL.as_bytes()[..end]).expect_err("cut");
     }
@@ -71,7 +71,7 @@ fn what_is_no_whole_file_is_refused() {
 }
 
 #[test]
-fn entities_of_the_file_are_not_expanded() {
+fn xml_entities_are_not_expanded() {
     let bomb = "<!DOCTYPE net [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]>\
                 <net><layers><layer id=\"0\" type=\"Parameter\"><data shape=\"&b;\" element_type=\"f32\"/>\
                 <output><port id=\"0\" names=\"&b;\"/></output></layer></layers></net>";

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_has_its_own_number() {
+    fn each_data_type_has_its_own_number() {
         for data_type in DataType::ALL {
             assert_eq!(from_number(number_of(data_type)), Some(data_type));
         }

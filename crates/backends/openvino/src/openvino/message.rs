@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_the_sources_are_left_out() {
+    fn source_locations_are_removed_from_errors() {
         let text = "Exception from src/inference/src/cpp/core.cpp:84:\n\
                     Check 'util::file_exists(path)' failed at src/frontends/common/src/frontend.cpp:117:\n\
                     FrontEnd API failed with GeneralFailure:\nir: Could not open the file: \"/x.xml\"\n\n";

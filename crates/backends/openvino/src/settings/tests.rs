@@ -40,7 +40,7 @@ fn read(parameters: &[&str]) -> Result<Settings> {
 }
 
 #[test]
-fn without_parameters() {
+fn settings_have_defaults_without_parameters() {
     let settings = read(&[]).expect("valid");
     let expected = Settings {
         hint: None,
@@ -83,7 +83,7 @@ fn each_parameter_is_read() {
 }
 
 #[test]
-fn older_names_mean_the_same() {
+fn older_parameter_names_have_the_same_effect() {
     let settings = read(&[
         "CPU_THREADS_NUM=7",
         "ENFORCE_BF16=YES",
@@ -101,7 +101,7 @@ fn older_names_mean_the_same() {
 }
 
 #[test]
-fn a_wrong_value_has_its_place_and_what_to_write() {
+fn a_wrong_value_is_reported_with_its_field_and_valid_values() {
     for (parameter, text) in [
         (
             "NUM_STREAMS=many",
@@ -144,7 +144,7 @@ fn a_wrong_value_has_its_place_and_what_to_write() {
 }
 
 #[test]
-fn an_extension_that_a_request_names_stays_in_the_model() {
+fn an_extension_named_by_a_request_must_lie_in_the_model_folder() {
     let folder = tempfile::tempdir().expect("folder");
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("1")).expect("folder");

@@ -43,6 +43,6 @@ impl Subject for OpenVino {
 }
 
 #[test]
-fn conforms() {
+fn the_openvino_backend_conforms() {
     run(&OpenVino(Fixtures::new("backend: 'openvino'")));
 }

@@ -17,7 +17,7 @@ fn pair(data_type: &str, dims: &str) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn mismatched_tensors_are_refused_by_name() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     let inputs = pair("FP32", "[ -1, 4 ]");
     for (text, expected) in [
@@ -55,13 +55,13 @@ fn what_does_not_fit_is_named() {
 }
 
 #[test]
-fn other_types_are_converted_as_triton_does() {
+fn data_types_are_converted_like_triton() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     load(&folder, &pair("INT32", "[ -1, 4 ]")).expect("converted");
 }
 
 #[test]
-fn files_that_are_no_models() {
+fn files_that_are_not_models_are_refused() {
     let model = ir::add_sub(DataType::Fp32, &[-1, 4]);
     let inputs = pair("FP32", "[ -1, 4 ]");
     for cut in [0, 10, model.len() / 2, model.len() - 4] {
@@ -75,7 +75,7 @@ fn files_that_are_no_models() {
 }
 
 #[test]
-fn weights_that_are_missing_or_too_short_are_named() {
+fn missing_or_truncated_weights_are_refused_by_name() {
     let model = ir::biased(1000);
     let text = port("input", "X", "FP32", "1000") + &port("output", "Y", "FP32", "1000");
     let missing = load_error(&model_folder(&model), &text);
@@ -89,7 +89,7 @@ fn weights_that_are_missing_or_too_short_are_named() {
 }
 
 #[test]
-fn what_is_left_out_is_filled_in() {
+fn omitted_fields_are_completed() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     let raw = complete(&folder, "", &BTreeMap::new()).expect("completed");
     let names: Vec<_> = raw.input.iter().map(|input| (&*input.name, &*input.dims)).collect();
@@ -111,9 +111,9 @@ fn what_is_left_out_is_filled_in() {
     assert_eq!(complete(&batched, "", &eight).expect("completed").max_batch_size, 8);
 }
 
-/// Streams are made for a number of instances: another number is another load, unless the configuration says the streams.
+/// Streams are created for a number of instances: another number needs a reload, unless the configuration sets the streams.
 #[test]
-fn instances_come_and_go_where_the_streams_are_said() {
+fn instances_can_be_added_only_with_a_configured_number_of_streams() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, 4]));
     let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
     let inputs = pair("FP32", "[ -1, 4 ]") + "instance_group { count: 2 kind: KIND_CPU } ";

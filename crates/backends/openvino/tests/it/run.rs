@@ -7,9 +7,9 @@ fn tensor(name: &str, shape: &[i64], values: &[f32]) -> Tensor {
     Tensor::new(name, DataType::Fp32, shape, floats(values))
 }
 
-/// 256 x 256 numbers are handed on as they are, without a copy.
+/// 256 x 256 numbers are passed on without a copy.
 #[test]
-fn large_answers_stay_when_the_next_one_comes() {
+fn large_outputs_are_not_overwritten_by_the_next_run() {
     for (model, inputs, output) in [
         (ir::identity(DataType::Fp32, &[256, 256]), &["X"][..], "X"),
         (ir::add_sub(DataType::Fp32, &[256, 256]), &["A", "B"], "SUM"),
@@ -31,7 +31,7 @@ fn large_answers_stay_when_the_next_one_comes() {
 }
 
 #[test]
-fn shapes_may_change_from_run_to_run_and_sizes_too() {
+fn shapes_and_batch_sizes_may_change_between_runs() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[-1, -1]));
     let mut instance = instance(&folder, "");
     for (rows, columns) in [(1, 3), (2, 3), (300, 200), (1, 3), (0, 3), (300, 200)] {
@@ -48,7 +48,7 @@ fn shapes_may_change_from_run_to_run_and_sizes_too() {
 }
 
 #[test]
-fn a_text_up_to_its_zero_byte_only() {
+fn texts_end_at_their_zero_byte() {
     let folder = model_folder(&ir::identity(DataType::Bytes, &[-1]));
     let mut instance = instance(&folder, "");
     let mut ask_texts = |texts: &[&str]| {
@@ -66,7 +66,7 @@ fn a_text_up_to_its_zero_byte_only() {
 
 /// The protocol writes it as `[ 1 ]`, as the completed configuration does.
 #[test]
-fn an_output_of_no_dimensions_is_one_number() {
+fn a_scalar_output_is_one_number() {
     let folder = model_folder(&ir::add_sub(DataType::Fp32, &[]));
     let mut instance = instance(&folder, "");
     let given = || vec![tensor("A", &[1], &[3.0]), tensor("B", &[1], &[2.0])];
@@ -80,9 +80,9 @@ fn an_output_of_no_dimensions_is_one_number() {
     }
 }
 
-/// OpenVINO would compute with other values, and say nothing.
+/// OpenVINO would silently compute with other values.
 #[test]
-fn values_that_openvino_would_damage_are_refused_by_their_place() {
+fn values_that_openvino_would_corrupt_are_refused_with_their_index() {
     let bytes = |data_type, value: u128| match data_type {
         DataType::Uint32 => (value as u32).to_le_bytes().to_vec(),
         DataType::Fp64 => (value as f64).to_le_bytes().to_vec(),

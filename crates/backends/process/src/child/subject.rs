@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_told_its_own_instance_only() {
+    fn a_child_receives_only_its_own_instance() {
         let gpu = InstanceSpec { kind: InstanceKind::Gpu, device_id: 3, ..instance_spec("m", 1) };
         let (config, place) = told(&gpu);
         let group = config.instance_groups().first().expect("one");

@@ -98,11 +98,11 @@ mod tests {
 
     use super::*;
 
-    /// Tells two variables in place of all, as the interpreter is asked to.
+    /// Prints two variables instead of all, like the interpreter.
     const INTERPRETER: &str = "#!/bin/sh\nprintf 'galatea-activated {\"MINE\":\"%s\",\"KNOWN\":\"%s\",\"PWD\":\"x\"}\\n' \"$MINE\" \"$KNOWN\"\n";
 
     #[test]
-    fn what_the_script_exports_is_set() {
+    fn variables_exported_by_the_activation_script_are_set() {
         let folder = tempfile::tempdir().expect("folder");
         let root = folder.path();
         let script = "export MINE=\"$KNOWN and more\"\nNOT_EXPORTED=1\necho noise\n";

@@ -284,14 +284,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_counted_as_pip_and_uv_tell_of_them() {
+    fn packages_are_counted_from_the_output_of_pip_and_uv() {
         let count = |lines: &[&str]| lines.iter().fold(0, |before, line| packages(line, before));
         assert_eq!(count(&["Collecting numpy", "  Downloading x", "Collecting six>=1"]), 2);
         assert_eq!(count(&["Using Python 3.11", "Resolved 5 packages in 12ms", "Prepared x"]), 5);
     }
 
     #[test]
-    fn uv_gets_the_settings_of_pip() {
+    fn uv_receives_the_settings_of_pip() {
         let pip = [
             ("PIP_CONFIG_FILE", "/dev/null"),
             ("PIP_INDEX_URL", "https://a.example/simple"),

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_stop_kills_a_program_with_its_children() {
+    fn a_stop_request_kills_a_program_and_its_children() {
         // The grandchild holds the pipe as well.
         let code = "import subprocess, sys\n\
                     child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n\
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_the_same_signal_reached_first_was_interrupted() {
+    fn a_child_killed_by_the_same_signal_counts_as_interrupted() {
         let stop = Stop::default();
         stop.request();
         let code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)";
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_comes_first() {
+    fn the_error_line_comes_first_in_a_failure() {
         let code = "print('Collecting x\\nERROR: No matching distribution found for x\\nnotice: a newer pip')\nexit(1)";
         let failure = run(python(code), limits(60_000), &mut |_: &str| ()).expect_err("fails");
         let text = failure.to_string();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_both_streams_come_in_order() {
+    fn lines_of_stdout_and_stderr_keep_their_order() {
         let mut lines = Vec::new();
         let code =
             "import sys\nprint('a', flush=True)\nprint('b', file=sys.stderr, flush=True)\nprint()";
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_has_the_last_lines() {
+    fn a_failure_quotes_the_last_lines_of_output() {
         let code = "for i in range(50): print(i)\nraise SystemExit(3)";
         let failure = run(python(code), limits(60_000), &mut |_: &str| {}).expect_err("fails");
         assert_eq!(failure.lines.len(), LAST_LINES);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_cannot_be_started() {
+    fn a_missing_program_is_an_error() {
         let failure = run(Command::new("/nowhere/x"), limits(1000), &mut |_: &str| {});
         assert!(failure.expect_err("fails").to_string().starts_with("cannot be started: "));
     }

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complete_environments_are_counted_with_the_sizes_they_tell() {
+    fn only_complete_environments_are_counted() {
         let root = tempfile::tempdir().expect("folder");
         for (key, marker) in [("a", Some("4096")), ("b", Some("")), ("c", None)] {
             fs::create_dir(root.path().join(key)).expect("created");

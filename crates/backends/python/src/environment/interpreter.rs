@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_missing_numpy_has_the_command_that_installs_it() {
+    fn the_missing_numpy_error_contains_the_install_command() {
         let answer = json!({"implementation": "cpython", "version": "3.11.7", "prefix": "/opt",
             "base_prefix": "/opt", "executable": "/opt/bin/python3.11", "numpy": null});
         let found = interpreter(answer).expect("accepted");

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_and_values() {
+    fn options_have_defaults_and_accept_values() {
         let defaults = Options::read(&BTreeMap::new()).expect("defaults");
         assert_eq!(defaults.build_timeout, Duration::from_secs(600));
         assert_eq!(

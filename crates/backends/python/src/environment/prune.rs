@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_goes_first() {
+    fn the_least_recently_used_environment_is_removed_first() {
         let cache = cache(&[("a", 3), ("b", 5), ("c", 1)]);
         let bytes = Some(2 * disk_usage(&cache.path().join("a")) - 1);
         prune(cache.path(), CacheBounds { bytes, age: None });
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_goes() {
+    fn environments_past_the_maximum_age_are_removed() {
         let cache = cache(&[("a", 3), ("b", 5)]);
         prune(cache.path(), CacheBounds { bytes: None, age: Some(4 * HOUR) });
         assert_eq!(left(cache.path()), ["a"]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_or_being_created_stays() {
+    fn environments_in_use_or_being_built_are_kept() {
         let cache = cache(&[("a", 3), ("b", 5), ("c", 4)]);
         let nothing = CacheBounds { bytes: Some(0), age: Some(HOUR) };
         let lock = |key, access| {
@@ -182,7 +182,7 @@ mod tests {
         assert!(left(cache.path()).is_empty());
     }
     #[test]
-    fn cleaning_leaves_what_is_in_use() {
+    fn cleaning_keeps_environments_in_use() {
         let cache = cache(&[("a", 0), ("b", 5), ("c", 4)]);
         let lock = FolderLock::try_acquire(cache.path(), "b", Access::Use).expect("opened");
         let cleaned = clean(cache.path()).expect("read");

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backend_is_a_folder_with_a_model() {
+    fn a_python_backend_is_a_folder_with_model_py() {
         let backends = tempfile::tempdir().expect("folder");
         let at = |path: &str| backends.path().join(path);
         fs::create_dir_all(at("vllm")).expect("created");
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_a_path_finds_nothing() {
+    fn a_backend_name_that_is_a_path_is_not_found() {
         let backends = tempfile::tempdir().expect("folder");
         fs::create_dir_all(backends.path().join("a")).expect("created");
         for folder in ["", "a/"] {

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_an_environment() {
+    fn the_path_of_an_environment_is_resolved() {
         let anywhere = PathRules::anywhere();
         let path = |value: &str| execution_path(value, &in_models("/models/m"), &anywhere);
         let expected = PathBuf::from("/models/m/env.tar.gz");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_begins_in_the_working_directory_and_then_in_the_model() {
+    fn a_relative_path_is_tried_in_the_working_directory_then_in_the_model() {
         let folder = tempfile::tempdir().expect("folder");
         let [working_dir, model_dir] = ["server", "model"].map(|name| folder.path().join(name));
         for made in [working_dir.join("envs/a"), model_dir.join("envs/a"), model_dir.join("b")] {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_that_a_request_names_lies_in_the_model() {
+    fn an_environment_named_by_a_request_must_lie_in_the_model_folder() {
         let trusted = ["/envs/a", "$$TRITON_MODEL_DIRECTORY/../env"].map(str::to_owned);
         let rules = PathRules::inside_model(trusted.to_vec());
         let path = |value: &str| execution_path(value, &in_models("/models/m"), &rules);

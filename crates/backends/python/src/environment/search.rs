@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_comes_first_and_shims_do_not_count() {
+    fn the_newest_interpreter_comes_first_and_shims_are_skipped() {
         let home = tempfile::tempdir().expect("folder");
         let at = |path: &str| home.path().join(path);
         for path in [

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_of_a_full_disk_names_folder_and_free_space() {
+    fn the_disk_full_error_names_folder_and_free_space() {
         let folder = tempfile::tempdir().expect("folder");
         let missing = folder.path().join("python-environments/x");
         let error = not_written(

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_python_cannot_read() {
+    fn syntax_errors_of_python_are_reported() {
         let found = mistake(b"class A:\n    def f(self)\n        pass\n", "").expect("a mistake");
         assert_eq!(found.text, "SyntaxError: expected ':' (model.py, line 2)");
         let place = found.place.expect("a place").to_string();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn other_code_is_left_alone() {
+    fn valid_code_is_accepted() {
         assert!(mistake(b"raise SystemExit(1)\n", "").is_none(), "it is not run");
         assert!(mistake(b"x = (\n", "# python: 3.12\nnumpy\n").is_none(), "another interpreter");
         let mut deep = b"x = ".to_vec();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges() {
+    fn version_ranges_match_their_versions() {
         check("3.12", &["3.12.0", "3.12.7"], &["3.11.9", "3.13.0", "3.1.2"]);
         check("3.12.1", &["3.12.1"], &["3.12.2"]);
         check(">=3.10,<3.13", &["3.10.0", "3.12.9"], &["3.9.18", "3.13.0"]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_of_one_minor_number() {
+    fn a_range_matches_every_minor_version_with_a_matching_patch() {
         let range = VersionRange::parse(">3.11.4,<3.13").expect("a range");
         let minors = (8..15).filter(|&minor| range.contains_any_patch(Version::new(3, minor, 0)));
         assert_eq!(minors.collect::<Vec<_>>(), [11, 12]);

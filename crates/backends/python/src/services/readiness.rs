@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_is_under_way_is_waited_for_instead_of_begun_again() {
+    fn a_second_query_joins_a_running_readiness_check() {
         let queries = ReadinessQueries::default();
         let begun = |id| id < 10;
         let first = queries.begin(begun).expect("open");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_worker_ends_all() {
+    fn the_end_of_the_worker_ends_all_queries() {
         let queries = ReadinessQueries::default();
         let id = queries.begin(|_| true).expect("open");
         thread::scope(|scope| {

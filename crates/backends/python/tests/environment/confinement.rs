@@ -38,7 +38,7 @@ fn place_at_start(venv: &Path, outside: &Path) {
 }
 
 #[test]
-fn an_interpreter_of_the_model_is_confined() {
+fn the_models_interpreter_runs_in_the_sandbox() {
     check(|case, outside| {
         let venv = case.at("model/env");
         make_venv(&interpreters()[0].path, &venv);
@@ -49,7 +49,7 @@ fn an_interpreter_of_the_model_is_confined() {
 }
 
 #[test]
-fn the_script_of_a_packed_environment_is_confined() {
+fn the_script_of_a_packed_environment_runs_in_the_sandbox() {
     check(|case, outside| {
         let (venv, python) = (case.at("env"), &interpreters()[0].path);
         make_venv(python, &venv);
@@ -61,7 +61,7 @@ fn the_script_of_a_packed_environment_is_confined() {
 }
 
 #[test]
-fn pip_installs_behind_the_barriers() {
+fn pip_installs_inside_the_sandbox() {
     let case = Case::new().confined();
     fs::create_dir(case.at("model/wheels")).expect("created");
     write_wheel(&case.at("model/wheels"), "numpy", "99.0", "__version__ = '99.0'\n");
@@ -71,7 +71,7 @@ fn pip_installs_behind_the_barriers() {
 }
 
 #[test]
-fn the_installer_runs_behind_the_barriers() {
+fn the_installer_runs_inside_the_sandbox() {
     check(|case, outside| {
         let python = interpreters()[0].path.display();
         let text = format!(

@@ -22,7 +22,7 @@ use case::{
 const NOTHING: [PathBuf; 0] = [];
 
 #[test]
-fn a_venv_of_every_version() {
+fn a_venv_of_every_python_version_works() {
     for found in interpreters() {
         let case = Case::new().with_path("$$TRITON_MODEL_DIRECTORY/env");
         let venv = case.at("model/env");
@@ -39,7 +39,7 @@ fn a_venv_of_every_version() {
 }
 
 #[test]
-fn invalid_values_of_execution_env_path() {
+fn invalid_values_of_execution_env_path_are_refused() {
     #[track_caller]
     fn check(case: Case, value: &str, expected: &str) -> Case {
         let case = case.with_path(value);
@@ -62,7 +62,7 @@ fn invalid_values_of_execution_env_path() {
 }
 
 #[test]
-fn numpy_may_be_installed_after_the_error() {
+fn a_load_succeeds_after_numpy_is_installed() {
     let case = Case::new().with_path("env");
     let python = &interpreters()[0].path;
     make_venv(python, &case.at("model/env"));
@@ -75,7 +75,7 @@ fn numpy_may_be_installed_after_the_error() {
 }
 
 #[test]
-fn an_interpreter_without_numpy_gets_it_in_an_environment_of_its_own() {
+fn an_interpreter_without_numpy_gets_an_environment_with_numpy() {
     let Some(without) = interpreters().iter().find(|found| !has_numpy(&found.path)) else {
         println!("every interpreter here has numpy");
         return;
@@ -97,7 +97,7 @@ fn an_interpreter_without_numpy_gets_it_in_an_environment_of_its_own() {
 }
 
 #[test]
-fn numpy_that_cannot_be_added_is_told_with_both_reasons() {
+fn a_failure_to_add_numpy_reports_both_reasons() {
     let Some(without) = interpreters().iter().find(|found| !has_numpy(&found.path)) else {
         println!("every interpreter here has numpy");
         return;
@@ -119,7 +119,7 @@ fn has_numpy(python: &Path) -> bool {
 }
 
 #[test]
-fn requirements_are_installed_once_by_pip() {
+fn pip_installs_requirements_once() {
     let case = Case::new();
     fs::create_dir(case.at("model/wheels")).expect("created");
     write_wheel(&case.at("model/wheels"), "numpy", "99.0", "__version__ = '99.0'\n");
@@ -139,7 +139,7 @@ fn requirements_are_installed_once_by_pip() {
 }
 
 #[test]
-fn uv_is_used_when_it_is_on_path() {
+fn uv_is_used_if_on_path() {
     let case = Case::new();
     place_uv(&case);
     case.write("model/1/pyproject.toml", "[project]\nname = 'x'\ndependencies = ['tiny>=1']\n");
@@ -153,7 +153,7 @@ fn uv_is_used_when_it_is_on_path() {
 }
 
 #[test]
-fn the_python_that_a_model_requires() {
+fn the_required_python_version_is_used() {
     let case = Case::new();
     place_uv(&case);
     for found in interpreters() {
@@ -212,7 +212,7 @@ fn concurrent_requests_build_an_environment_once() {
 }
 
 #[test]
-fn a_build_that_fails_leaves_nothing_and_can_be_tried_again() {
+fn a_failed_build_leaves_no_files_and_can_be_retried() {
     #[track_caller]
     fn fails(case: &Case, behaviour: &str, expected: &[&str]) {
         case.write("behaviour", behaviour);
@@ -239,7 +239,7 @@ fn a_build_that_fails_leaves_nothing_and_can_be_tried_again() {
 }
 
 #[test]
-fn a_data_folder_that_cannot_be_written() {
+fn a_read_only_data_folder_is_reported() {
     let mut case = Case::new();
     place_uv(&case);
     case.write("model/requirements.txt", "x\n");
@@ -277,7 +277,7 @@ fn a_packed_venv_is_unpacked_once() {
 }
 
 #[test]
-fn a_conda_pack_archive_is_corrected_by_its_own_script() {
+fn a_conda_pack_archive_runs_its_unpack_script() {
     let case = Case::new().with_path("env.tar.gz");
     for folder in ["env/bin", "env/conda-meta", "env/site/numpy"] {
         fs::create_dir_all(case.at(folder)).expect("created");
@@ -316,7 +316,7 @@ fn an_archive_with_a_link_out_of_its_folder_is_refused() {
 }
 
 #[test]
-fn the_environment_of_models_without_one_of_their_own() {
+fn the_default_environment_serves_models_without_their_own() {
     let mut case = Case::new();
     for name in ["usual", "named", "default"] {
         let python = &interpreters()[0].path;
@@ -347,9 +347,9 @@ fn the_environment_of_models_without_one_of_their_own() {
     assert_eq!(case.refusal(), expected);
 }
 
-/// The cache stays within its limit, but for what workers run in.
+/// The cache stays within its limit, except for environments that workers use.
 #[test]
-fn the_cache_is_pruned_and_what_is_in_use_stays() {
+fn the_cache_is_pruned_but_environments_in_use_are_kept() {
     let case = Case::new().with("environment-cache-max-byte-size", "1");
     place_uv(&case);
     let build = |requirements: &str| {
@@ -391,9 +391,9 @@ fn an_archive_that_unpacks_to_too_much_is_refused_with_the_option() {
     assert_eq!(case.cached(), NOTHING);
 }
 
-/// Reading a pipe that nobody writes to would hold the load for ever.
+/// Reading a pipe without a writer would block the load for ever.
 #[test]
-fn a_pipe_is_no_environment() {
+fn a_pipe_is_refused_as_an_environment() {
     let case = Case::new().with_path("pipe");
     run(Path::new("mkfifo"), &[case.at("model/pipe").as_os_str()]);
     let message = case.refusal();

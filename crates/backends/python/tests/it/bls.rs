@@ -134,7 +134,7 @@ fn caller(model: &str) -> Written {
 }
 
 #[test]
-fn a_model_calls_another() {
+fn a_model_calls_another_model() {
     let (access, others) = server();
     let (mut instance, _loaded) = caller("twice").beside(access).instance();
     for size in [3, 40_000, 2 << 20] {
@@ -149,7 +149,7 @@ fn a_model_calls_another() {
 }
 
 #[test]
-fn invalid_calls_are_refused_as_in_triton() {
+fn invalid_calls_are_refused_like_in_triton() {
     let (access, _) = server();
     let cases = [
         (
@@ -167,7 +167,7 @@ fn invalid_calls_are_refused_as_in_triton() {
 }
 
 #[test]
-fn a_call_to_a_decoupled_model_has_many_responses() {
+fn a_call_to_a_decoupled_model_returns_many_responses() {
     let body = r#"
         call = pb_utils.InferenceRequest(model_name="stream", requested_output_names=["OUT"],
             inputs=[pb_utils.Tensor("IN", requests[0].inputs()[0].as_numpy())])
@@ -180,7 +180,7 @@ fn a_call_to_a_decoupled_model_has_many_responses() {
 }
 
 #[test]
-fn a_model_loads_and_unloads_others() {
+fn a_model_loads_and_unloads_other_models() {
     let body = r#"
         pb_utils.load_model("other", config='{"a": 1}', files={"file:1/x": b"\x00\x01"})
         results = [pb_utils.is_model_ready("twice"), pb_utils.is_model_ready("twice", "2")]
@@ -200,7 +200,7 @@ fn a_model_loads_and_unloads_others() {
 }
 
 #[test]
-fn metrics_live_as_long_as_their_worker() {
+fn metrics_are_removed_with_their_worker() {
     let class = r#"
     def initialize(self, args):
         self.family = pb_utils.MetricFamily(
@@ -221,9 +221,9 @@ fn metrics_live_as_long_as_their_worker() {
     assert_eq!(page(&access), "");
 }
 
-/// As a model is written that makes its metrics where it needs them, and keeps only their family.
+/// The model creates its metrics when it needs them and keeps only their family.
 #[test]
-fn a_kept_family_counts_through_metrics_that_are_made_anew() {
+fn a_kept_metric_family_accepts_recreated_metrics() {
     let class = r#"
     def initialize(self, args):
         self.family = pb_utils.MetricFamily(name="kept", description="x", kind=pb_utils.MetricFamily.COUNTER)
@@ -242,9 +242,9 @@ fn a_kept_family_counts_through_metrics_that_are_made_anew() {
     assert!(page(&access).contains("kept{a=\"1\",b=\"2\"} 3"), "{}", page(&access));
 }
 
-/// The processes of a model's instances share a series; the end of one does not take it from the others.
+/// The processes of a model's instances share a series, which outlives the end of one process.
 #[test]
-fn instances_count_in_one_series() {
+fn instances_share_one_metric_series() {
     let class = r#"
     def initialize(self, args):
         self.family = pb_utils.MetricFamily(name="shared", description="x", kind=pb_utils.MetricFamily.COUNTER)
@@ -265,9 +265,9 @@ fn instances_count_in_one_series() {
     assert!(page(&access).contains("shared{by=\"all\"} 3"), "{}", page(&access));
 }
 
-/// Its name is free again then, for another kind as well.
+/// The name is free again, also for another kind.
 #[test]
-fn a_family_that_goes_takes_its_series_along() {
+fn a_removed_metric_family_removes_its_series() {
     let body = r#"
         family = pb_utils.MetricFamily(name="goes", description="x", kind=pb_utils.MetricFamily.COUNTER)
         metric = family.Metric()
@@ -298,9 +298,9 @@ fn page(access: &ServerAccess) -> String {
     text
 }
 
-/// Calls without end whose responses it does not wait for: they come to an end, and the worker goes on.
+/// The model makes endless calls without waiting for responses: the limit stops them, and the worker continues.
 #[test]
-fn a_model_that_calls_without_end_has_a_bound_of_open_calls() {
+fn the_number_of_open_calls_of_a_model_is_bounded() {
     let body = r#"
         import asyncio
 
@@ -327,7 +327,7 @@ fn a_model_that_calls_without_end_has_a_bound_of_open_calls() {
 }
 
 #[test]
-fn a_model_that_defines_metrics_without_end_has_a_bound_of_them() {
+fn the_number_of_metrics_of_a_model_is_bounded() {
     let body = r#"
         family = pb_utils.MetricFamily(name="many", description="x", kind=pb_utils.MetricFamily.COUNTER)
         self.kept = []
@@ -409,7 +409,7 @@ fn observed_calls(model: Written, names: &[&'static str]) -> Vec<String> {
 }
 
 #[test]
-fn a_call_is_observed_as_a_child_of_the_request_whose_trace_it_is_given() {
+fn a_call_with_a_trace_is_a_child_of_that_request() {
     let traced = Written::execute(
         r#"
         out = []
@@ -424,7 +424,7 @@ fn a_call_is_observed_as_a_child_of_the_request_whose_trace_it_is_given() {
 }
 
 #[test]
-fn a_call_without_a_trace_is_observed_as_a_child_of_the_only_request() {
+fn a_call_without_a_trace_is_a_child_of_the_only_request() {
     assert_eq!(observed_calls(caller("twice"), &["a"]), ["a: twice"]);
     assert!(observed_calls(caller("twice"), &["a", "b"]).is_empty(), "either may have caused it");
 }

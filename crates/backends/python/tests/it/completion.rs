@@ -48,14 +48,14 @@ fn a_model_completes_its_configuration() {
 }
 
 #[test]
-fn an_exception_while_completing_is_an_error() {
+fn an_exception_during_completion_is_an_error() {
     let fails = "    @staticmethod\n    def auto_complete_config(config):\n        raise RuntimeError('undecided')\n";
     let error = complete(fails, r#"{"name": "m"}"#, &common::settings()).expect_err("an error");
     assert!(error.message().contains("undecided"), "{error}");
 }
 
 #[test]
-fn without_completion_no_worker_is_started() {
+fn no_worker_starts_when_completion_is_off() {
     let settings =
         BTreeMap::from([("python-interpreter".to_owned(), "/nowhere/python".to_owned())]);
     let code = format!("    def execute(self, requests):{IDENTITY}");

@@ -155,6 +155,6 @@ impl Subject for PythonModels {
 }
 
 #[test]
-fn keeps_the_contract_of_backends() {
+fn the_python_backend_conforms() {
     testing::run(&PythonModels::new());
 }

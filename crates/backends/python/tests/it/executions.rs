@@ -9,7 +9,7 @@ use galatea_types::{Buffer, Code, CorrelationId, DataType, ParameterValue, Shape
 use crate::common::{IDENTITY, Written, bytes, error_text, output, request, run};
 
 #[test]
-fn tensors_of_every_size_come_back_unchanged() {
+fn tensors_of_every_size_return_unchanged() {
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
     // Inline, at the limits of inline and of a packet, and far beyond both.
     for size in [0, 1, 1000, 32 << 10, (32 << 10) + 1, 128 << 10, 5 << 20, 40 << 20] {
@@ -56,7 +56,7 @@ fn requests_of_a_batch_get_their_own_responses() {
 }
 
 #[test]
-fn answers_outlive_their_execution() {
+fn outputs_outlive_their_execution() {
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
     let large = |byte| bytes(&vec![byte; 1 << 20]);
     let kept: Vec<_> = (0..20).map(|i| run(&mut *instance, large(i)).expect("an answer")).collect();
@@ -69,7 +69,7 @@ fn answers_outlive_their_execution() {
 }
 
 #[test]
-fn texts_are_objects_of_bytes() {
+fn texts_arrive_as_arrays_of_bytes_objects() {
     let body = r#"
         out = []
         for r in requests:
@@ -115,7 +115,7 @@ fn a_request_arrives_with_all_its_properties() {
 }
 
 #[test]
-fn an_exception_fails_the_batch_and_not_the_worker() {
+fn an_exception_fails_the_batch_but_not_the_worker() {
     let body = &format!(
         r#"
         if pb_utils.get_input_tensor_by_name(requests[0], "IN").as_numpy()[0] == 0:
@@ -131,7 +131,7 @@ fn an_exception_fails_the_batch_and_not_the_worker() {
 }
 
 #[test]
-fn the_traceback_is_the_source_of_one_error() {
+fn the_traceback_is_attached_to_a_single_error() {
     let body = r#"
         try:
             {}["weights"]
@@ -167,7 +167,7 @@ fn one_request_of_a_batch_can_fail() {
 }
 
 #[test]
-fn outputs_that_were_not_asked_for_are_dropped() {
+fn outputs_that_were_not_requested_are_dropped() {
     let body = r#"
         name = "OTHER" if requests[0].request_id() == "bad" else "OUT"
         one = np.zeros(3, dtype=np.uint8)
@@ -219,7 +219,7 @@ fn a_request_beyond_the_memory_limit_fails_alone() {
 }
 
 #[test]
-fn slices_of_a_body_need_not_be_aligned() {
+fn unaligned_slices_of_a_body_are_accepted() {
     let (mut instance, _loaded) = Written::execute(IDENTITY).data_type(DataType::Fp64).instance();
     let body = Buffer::from((0..81).collect::<Vec<u8>>());
     let data = body.slice(1..81).expect("inside");

@@ -55,9 +55,9 @@ fn complete(instance: &mut dyn ModelInstance, mut batch: Batch) -> Result<InferR
     }
 }
 
-/// Small ones travel in the message, large ones in shared memory.
+/// Small requests travel in the message, large ones in shared memory.
 #[test]
-fn what_waits_in_a_worker_is_taken_back_and_executed_elsewhere() {
+fn requests_queued_in_a_worker_can_be_taken_back_and_run_elsewhere() {
     let folder = tempfile::tempdir().expect("folder");
     let loaded = waiting().load();
     let mut instances = [0, 1].map(|index| loaded.instance(index).expect("an instance"));
@@ -82,9 +82,9 @@ fn what_waits_in_a_worker_is_taken_back_and_executed_elsewhere() {
     }
 }
 
-/// Three wait: they come back in their order, what is taken is not executed, and the worker goes on with the rest.
+/// Three requests wait: they return in order, are not executed, and the worker continues with the rest.
 #[test]
-fn several_wait_in_a_worker_and_are_taken_back_in_their_order() {
+fn several_queued_requests_are_taken_back_in_order() {
     let folder = tempfile::tempdir().expect("folder");
     let (mut instance, _loaded) = waiting().instance();
     let file = folder.path().join("go");
@@ -108,9 +108,9 @@ fn several_wait_in_a_worker_and_are_taken_back_in_their_order() {
     }
 }
 
-/// Short requests may wait in numbers, long ones or large ones may not.
+/// Many short requests may be prefetched, but no long or large ones.
 #[test]
-fn how_many_may_wait_in_a_worker() {
+fn the_prefetch_depth_follows_execution_times() {
     let folder = tempfile::tempdir().expect("folder");
     let (mut instance, _loaded) = waiting().instance();
     let room = |instance: &mut dyn ModelInstance| instance.pipeline().expect("it has one").room();
@@ -144,7 +144,7 @@ fn how_many_may_wait_in_a_worker() {
 }
 
 #[test]
-fn what_waits_behind_the_end_of_a_worker_was_not_begun() {
+fn requests_queued_behind_a_worker_exit_were_not_begun() {
     let loaded = waiting().load();
     let (mut instance, alarms) = loaded.instance_with_alarm();
     let (mut last, mut waits) = (batch(1, b"exit"), batch(2, &[7; 100]));
@@ -156,9 +156,9 @@ fn what_waits_behind_the_end_of_a_worker_was_not_begun() {
     assert_eq!(handle.take_first_back(2), ReturnedRequests::Batch(2));
 }
 
-/// Also when the worker ended before it has read what it was to execute.
+/// The worker ends before it reads the requests.
 #[test]
-fn what_waits_behind_what_a_worker_never_read_was_not_begun() {
+fn requests_the_worker_never_read_were_not_begun() {
     let loaded = waiting().load();
     let (mut instance, alarms) = loaded.instance_with_alarm();
     let mut last = batch(1, b"exit");
@@ -173,9 +173,9 @@ fn what_waits_behind_what_a_worker_never_read_was_not_begun() {
     complete(&mut *instance, second).expect_err("it ended");
 }
 
-/// From another thread, again and again, at the very moment when the worker goes on with them: each is executed once.
+/// Another thread takes requests back while the worker begins them: each is executed once.
 #[test]
-fn taking_back_races_with_the_worker() {
+fn taking_back_races_safely_with_the_worker() {
     const ROUNDS: usize = 300;
     let (mut instance, _loaded) = Written::execute(IDENTITY).instance();
     let (handles, to_take) = mpsc::channel::<(Arc<dyn WaitingBatches>, usize)>();

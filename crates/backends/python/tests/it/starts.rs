@@ -5,7 +5,7 @@ use galatea_types::Code;
 use crate::common::{IDENTITY, Written, bytes, output, run};
 
 #[test]
-fn initialize_gets_its_arguments() {
+fn initialize_receives_its_arguments() {
     let class = format!(
         r#"
     def initialize(self, args):
@@ -24,7 +24,7 @@ fn initialize_gets_its_arguments() {
 }
 
 #[test]
-fn errors_in_the_code_name_the_place() {
+fn errors_in_the_code_name_the_line() {
     let cases = [
         ("import nothing_of_this_name\n", ["nothing_of_this_name", "model.py"]),
         ("def broken(:\n", ["SyntaxError", "model.py"]),
@@ -52,7 +52,7 @@ fn an_exit_during_initialize_is_an_error_with_its_output() {
 }
 
 #[test]
-fn a_model_without_its_file_cannot_be_loaded() {
+fn a_model_without_model_py_cannot_be_loaded() {
     let written = Written::execute(IDENTITY)
         .changed(|raw| raw.default_model_filename = "other.py".to_owned());
     let error = written.try_load().err().expect("an error");
@@ -60,7 +60,7 @@ fn a_model_without_its_file_cannot_be_loaded() {
 }
 
 #[test]
-fn prints_do_not_stop_the_model() {
+fn printing_does_not_block_the_model() {
     let body = format!(
         "\n        for n in range(20000):\n            print('line', n, 'x' * 50)\n            print('line', n, file=sys.stderr){IDENTITY}"
     );
@@ -69,7 +69,7 @@ fn prints_do_not_stop_the_model() {
 }
 
 #[test]
-fn a_model_decides_on_its_readiness() {
+fn a_model_decides_its_readiness() {
     let class = format!(
         r#"
     def initialize(self, args):
@@ -89,9 +89,9 @@ fn a_model_decides_on_its_readiness() {
     assert!(!loaded.model.has_readiness_check());
 }
 
-/// As in Triton: the check goes on, and who asks next gets its result.
+/// The check continues, and the next caller gets its result, as in Triton.
 #[test]
-fn a_check_that_takes_too_long_is_heard_by_who_asks_next() {
+fn a_slow_readiness_check_answers_the_next_caller() {
     let class = format!(
         r#"
     def initialize(self, args):
@@ -112,7 +112,7 @@ fn a_check_that_takes_too_long_is_heard_by_who_asks_next() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a start is given up after a real time-out")]
-fn a_model_that_does_not_answer_whether_it_is_ready() {
+fn a_model_that_never_answers_its_readiness_check_is_not_ready() {
     let code = "
     def execute(self, requests):
         return []

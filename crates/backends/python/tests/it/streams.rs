@@ -72,7 +72,7 @@ fn all(mut stream: ResponseStream) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn any_number_of_responses_in_their_order() {
+fn a_request_may_have_any_number_of_responses_in_order() {
     let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
     for (count, size) in [(0, 0), (1, 0), (200, 1), (200, 100)] {
         let stream = start(&mut *instance, request(bytes(&[count, size])));
@@ -86,7 +86,7 @@ fn any_number_of_responses_in_their_order() {
 }
 
 #[test]
-fn several_streams_of_one_worker() {
+fn a_worker_serves_several_streams_at_once() {
     let (mut instance, _loaded) = Written::class(COUNTS).decoupled().instance();
     let streams: Vec<_> =
         (1..20).map(|n| (n, start(&mut *instance, request(bytes(&[n, 50]))))).collect();
@@ -141,7 +141,7 @@ fn a_cancelled_request_stops_its_stream() {
 }
 
 #[test]
-fn models_that_answer_once_may_use_a_sender() {
+fn models_with_one_response_may_use_a_response_sender() {
     let class = r#"
     def execute(self, requests):
         for request in requests:

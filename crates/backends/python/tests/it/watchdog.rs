@@ -56,7 +56,7 @@ fn a_model_in_an_endless_loop_fails_its_request_and_is_replaced() {
 }
 
 #[test]
-fn a_models_own_parameter_goes_before_the_setting() {
+fn a_models_own_parameter_overrides_the_setting() {
     let written = sleeping().setting("execution-timeout-secs", "600").changed(|raw| {
         let value = galatea_proto::inference::ModelParameter { string_value: "1".to_owned() };
         raw.parameters.insert("EXECUTION_TIMEOUT_SECS".to_owned(), value);
@@ -66,7 +66,7 @@ fn a_models_own_parameter_goes_before_the_setting() {
     assert!(text.contains("within 1 s (EXECUTION_TIMEOUT_SECS)"), "{text}");
 }
 
-/// Long before its time-out, since it will not go on by itself; while it has a request and while it has none.
+/// The watchdog acts long before the timeout, with and without a request in progress.
 #[test]
 fn a_stopped_worker_is_replaced() {
     let loaded = Written::execute(PID).load();
@@ -86,7 +86,7 @@ fn a_stopped_worker_is_replaced() {
 }
 
 #[test]
-fn a_worker_that_is_stopped_for_a_moment_goes_on() {
+fn a_briefly_stopped_worker_is_kept() {
     let loaded = Written::execute(PID).setting("execution-timeout-secs", "600").load();
     let (mut instance, alarms) = loaded.instance_with_alarm();
     let pid = pid_of(&mut *instance);
@@ -98,7 +98,7 @@ fn a_worker_that_is_stopped_for_a_moment_goes_on() {
 }
 
 #[test]
-fn a_stream_that_goes_on_is_not_cut_off() {
+fn an_active_stream_is_not_ended() {
     let body = r#"
     def execute(self, requests):
         threading.Thread(target=self.send, args=(requests[0].get_response_sender(),)).start()
@@ -121,7 +121,7 @@ fn a_stream_that_goes_on_is_not_cut_off() {
 }
 
 #[test]
-fn a_stream_that_stops_is_ended() {
+fn a_stalled_stream_is_ended() {
     let body = r#"
     def execute(self, requests):
         self.sender = requests[0].get_response_sender()
@@ -137,7 +137,7 @@ fn a_stream_that_stops_is_ended() {
 }
 
 #[test]
-fn a_model_that_does_not_initialize_is_given_up() {
+fn a_model_that_hangs_in_initialize_is_killed() {
     let code = format!(
         "    def initialize(self, args):\n        print('loading', file=sys.stderr)\n        time.sleep(600)\n\n    def execute(self, requests):{IDENTITY}"
     );

@@ -71,7 +71,7 @@ fn an_exit_between_executions_raises_the_alarm() {
 }
 
 #[test]
-fn a_child_that_holds_the_sockets_does_not_hide_the_exit() {
+fn a_child_process_with_open_sockets_does_not_hide_the_exit() {
     let body = r#"
         if os.fork() == 0:
             time.sleep(86400)
@@ -104,7 +104,7 @@ fn an_orderly_exit_raises_no_alarm() {
 }
 
 #[test]
-fn exits_under_load_answer_every_request() {
+fn every_request_is_answered_when_workers_exit_under_load() {
     let loaded = exiting().load();
     let barrier = Arc::new(Barrier::new(3));
     thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn exits_under_load_answer_every_request() {
 }
 
 #[test]
-fn the_model_is_finalized_and_a_slow_one_is_killed() {
+fn the_model_is_finalized_and_a_slow_finalize_is_killed() {
     let class = |finish: &str| {
         format!(
             "    def execute(self, requests):{IDENTITY}\n    def finalize(self):\n        {finish}\n"
@@ -148,9 +148,9 @@ fn the_model_is_finalized_and_a_slow_one_is_killed() {
     drop(instance);
 }
 
-/// A process that left the group and goes on sending events: the exit is not held up by what it sends.
+/// A child left the process group and keeps sending events: they do not delay the exit.
 #[test]
-fn a_child_that_sends_events_without_end_does_not_hide_the_exit() {
+fn a_child_process_that_floods_events_does_not_hide_the_exit() {
     let body = r#"
         import galatea_worker.wire as wire
         events = int(open("/proc/self/cmdline").read().split("\0")[3])

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_what_is_done_and_how_long_without_control_characters() {
+    fn the_progress_line_has_amount_and_duration_and_no_control_characters() {
         let mut progress = TerminalProgress::of(true);
         progress.doing(&format!("pip: \x1b[31m{}", "x".repeat(100)));
         progress.waits(Duration::from_secs(12));

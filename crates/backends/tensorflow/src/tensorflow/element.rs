@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_requests_has_a_number() {
+    fn every_request_data_type_has_a_number() {
         for data_type in DataType::ALL {
             assert_eq!(data_type_of(type_number(data_type)), Some(data_type));
         }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_on_one_line_and_without_the_stack_of_their_makers() {
+    fn errors_are_one_line_without_stack_traces() {
         assert_eq!(
             readable("a\n\t [[{{node x}}]]\n\nOriginal stack trace for 'y':\n z"),
             "a; [[{{node x}}]]"
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_library_is_named() {
+    fn a_file_that_is_not_a_library_is_refused_by_name() {
         let error = Library::open(Path::new("/proc/self/maps")).err().expect("no library");
         assert!(
             error.message().starts_with("unable to open TensorFlow library '/proc/self/maps': ")

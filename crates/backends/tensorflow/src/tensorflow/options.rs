@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_protobuf_has_it() {
+    fn options_are_encoded_like_protobuf() {
         let options = SessionOptions {
             intra_op_threads: 300,
             soft_placement: true,

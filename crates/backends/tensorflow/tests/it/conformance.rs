@@ -38,6 +38,6 @@ impl Subject for TensorFlow {
 }
 
 #[test]
-fn conforms() {
+fn the_tensorflow_backend_conforms() {
     run(&TensorFlow(Fixtures::new("platform: 'tensorflow_savedmodel'")));
 }

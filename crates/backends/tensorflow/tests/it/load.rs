@@ -36,7 +36,7 @@ fn advice(folder: &Folder, text: &str) -> String {
 }
 
 #[test]
-fn a_library_that_is_none_is_named() {
+fn a_file_that_is_not_a_library_is_refused_by_name() {
     let open =
         |path: &Path| TensorFlowBackend::open(path).err().expect("an error").message().to_owned();
     let folder = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ fn a_library_that_is_none_is_named() {
 }
 
 #[test]
-fn unknown_names_types_and_counts() {
+fn unknown_names_types_and_counts_are_refused() {
     let text = |from, to| IDENTITY.replacen(from, to, 1);
     assert_refused(
         &identity(),
@@ -72,7 +72,7 @@ fn unknown_names_types_and_counts() {
 }
 
 #[test]
-fn shapes_that_differ() {
+fn mismatched_shapes_are_refused() {
     let text = IDENTITY.replacen("dims: -1", "dims: [ -1, 3 ]", 1);
     assert_refused(
         &identity(),
@@ -99,7 +99,7 @@ fn shapes_that_differ() {
 }
 
 #[test]
-fn signatures_and_tags() {
+fn unknown_signatures_and_tags_are_refused() {
     let mut model = graph::identity(Fp32).saved_model();
     let signature = model.graphs[0].signatures.remove("serving_default").unwrap();
     model.graphs[0].signatures.insert("half".to_owned(), signature);
@@ -133,7 +133,7 @@ fn signatures_and_tags() {
 }
 
 #[test]
-fn parameters_that_cannot_be() {
+fn invalid_parameters_are_refused() {
     let error = |key: &str, value: &str| {
         let text =
             format!("{IDENTITY} parameters {{ key: '{key}' value {{ string_value: '{value}' }} }}");
@@ -159,7 +159,7 @@ fn parameters_that_cannot_be() {
 }
 
 #[test]
-fn gpus_and_accelerators() {
+fn gpus_and_accelerators_are_refused() {
     let error =
         load_error(&identity(), &format!("{IDENTITY} instance_group {{ kind: KIND_GPU gpus: 0 }}"));
     assert!(
@@ -185,7 +185,7 @@ fn gpus_and_accelerators() {
 }
 
 #[test]
-fn other_files_in_the_place_of_a_model() {
+fn other_files_in_place_of_a_model_are_refused() {
     let folder = |file: &str| Folder::with_file(file, b"x");
     for (file, expected) in [
         (
@@ -214,7 +214,7 @@ fn other_files_in_the_place_of_a_model() {
     assert!(configure(&identity(), &text).is_err() || load(&identity(), &text).is_err());
 }
 
-/// None of them ends the process, and each is told as an error of the load.
+/// Each model fails its load with an error, and none ends the process.
 #[test]
 fn hostile_models_are_refused() {
     let good = graph::identity(Fp32);
@@ -256,7 +256,7 @@ fn hostile_models_are_refused() {
 }
 
 #[test]
-fn values_that_no_request_can_carry() {
+fn data_types_that_requests_cannot_carry_are_refused() {
     let resource = graph::identity(Fp32).signature(|signature| {
         signature.inputs.get_mut("X").unwrap().data_type = 20;
     });
@@ -266,7 +266,7 @@ fn values_that_no_request_can_carry() {
 }
 
 #[test]
-fn a_graph_has_no_declarations_but_names_and_types() {
+fn a_graph_is_checked_for_names_and_types_only() {
     let folder = Folder::with_file("model.graphdef", &graph::add_sub(Fp32).graph_bytes());
     let graph = |input: &str, data_type: &str, output: &str| {
         format!(
@@ -300,7 +300,7 @@ fn a_graph_has_no_declarations_but_names_and_types() {
 }
 
 #[test]
-fn what_is_left_out_is_completed_from_the_signature() {
+fn omitted_fields_are_completed_from_the_signature() {
     let defaults = BTreeMap::new();
     let folder = model_folder(&graph::add_sub(Fp32).bytes());
     let raw = complete(&folder, "", &defaults).expect("completed");
@@ -333,7 +333,7 @@ fn what_is_left_out_is_completed_from_the_signature() {
 }
 
 #[test]
-fn what_cannot_be_completed() {
+fn impossible_completions_are_refused() {
     let defaults = BTreeMap::new();
     let fixed = Builder::default()
         .input("X", Fp32, &[2])
@@ -355,7 +355,7 @@ fn what_cannot_be_completed() {
 }
 
 #[test]
-fn an_inspector_finds_the_same_without_the_library() {
+fn inspection_without_the_library_gives_the_same_result() {
     let inspect = |folder: &Folder, text: &str| {
         let config = configure(folder, text)?;
         let (version_dir, backend_config) = (folder.version_dir(), BTreeMap::new());

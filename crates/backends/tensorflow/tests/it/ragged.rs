@@ -17,7 +17,7 @@ fn add_sub(data_type: DataType) -> Vec<u8> {
 }
 
 #[test]
-fn requests_of_different_shapes_are_one_run() {
+fn requests_of_different_shapes_run_together() {
     check_ragged(&mut *instance(
         &model_folder(&add_sub(Fp32)),
         &format!("platform: 'tensorflow_savedmodel' {RAGGED}"),
@@ -25,13 +25,13 @@ fn requests_of_different_shapes_are_one_run() {
 }
 
 #[test]
-fn what_is_made_from_the_batch_is_an_input_of_the_model() {
+fn batch_inputs_are_passed_to_the_model() {
     let text = &format!("platform: 'tensorflow_savedmodel' {RAGGED_WITH_BATCH_INPUT}");
     check_batch_input(&mut *instance(&model_folder(&add_sub(Int32)), text));
 }
 
 #[test]
-fn a_model_of_two_dimensions_is_refused() {
+fn a_model_with_two_dimensions_is_refused() {
     let error = load_error(
         &model_folder(&graph::add_sub(Fp32).bytes()),
         &format!("platform: 'tensorflow_savedmodel' {RAGGED}"),

@@ -19,7 +19,7 @@ fn tensor(name: &str, shape: impl Into<Shape>, values: &[f32]) -> Tensor {
 }
 
 #[test]
-fn scalars_are_configured_as_one() {
+fn scalars_are_configured_with_one_dimension() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1])
         .input("S", Fp32, &[])
@@ -34,9 +34,9 @@ fn scalars_are_configured_as_one() {
     assert_eq!(answer.output("T").unwrap(), &tensor("T", [1], &[3.0]));
 }
 
-/// The memory of a request is lent to the library, which must not compute in it.
+/// The library borrows the memory of a request and must not write to it.
 #[test]
-fn an_input_is_neither_copied_nor_written_to() {
+fn an_input_is_neither_copied_nor_modified() {
     let graph = Builder::default()
         .input("X", Fp32, &[-1])
         .node("Neg", "negative", &["in_X"], Fp32)
@@ -60,7 +60,7 @@ fn an_input_is_neither_copied_nor_written_to() {
 }
 
 #[test]
-fn data_at_odd_addresses_is_right() {
+fn inputs_at_unaligned_addresses_are_read_correctly() {
     let mut instance = instance(&model_folder(&graph::identity(Fp32).bytes()), "");
     let mut bytes = vec![0];
     bytes.extend(floats(&[1.0, 2.0, 3.0]));
@@ -71,7 +71,7 @@ fn data_at_odd_addresses_is_right() {
 }
 
 #[test]
-fn a_batch_shares_one_buffer_without_copies() {
+fn batch_outputs_share_one_buffer_without_copies() {
     let mut instance = instance(&model_folder(&graph::identity(Fp32).bytes()), "");
     let requests: Vec<_> = [1, 3]
         .map(|n| ask(n, vec![tensor("X", [n.into(), 2], &vec![1.0; 2 * n as usize])], &[]))
@@ -86,7 +86,7 @@ fn a_batch_shares_one_buffer_without_copies() {
 }
 
 #[test]
-fn strings_keep_every_byte_and_are_divided() {
+fn strings_keep_every_byte_when_split() {
     let mut instance = instance(&model_folder(&graph::identity(Bytes).bytes()), "");
     let wire = |texts: &[&[u8]]| {
         let one = |t: &&[u8]| [&(t.len() as u32).to_le_bytes()[..], *t].concat();
@@ -111,7 +111,7 @@ fn strings_keep_every_byte_and_are_divided() {
 }
 
 #[test]
-fn a_failed_run_is_reported_and_the_next_one_works() {
+fn a_failed_run_is_reported_and_the_next_run_succeeds() {
     let graph = graph::binary(&[("AddV2", "SUM")], Fp32);
     let mut instance = instance(&model_folder(&graph.bytes()), "");
     let mut with = |width: usize| {
@@ -126,7 +126,7 @@ fn a_failed_run_is_reported_and_the_next_one_works() {
 }
 
 #[test]
-fn answers_outlive_the_model() {
+fn outputs_outlive_the_model() {
     let mut instance = instance(&model_folder(&graph::add_sub(Fp32).bytes()), "");
     let inputs = vec![tensor("A", [1, 1], &[3.0]), tensor("B", [1, 1], &[1.0])];
     let answer = infer(&mut *instance, ask(1, inputs, &[])).expect("answer");
@@ -141,7 +141,7 @@ fn filled(data_type: DataType, value: i64, count: usize) -> Vec<u8> {
 
 /// By zero it is TensorFlow that refuses; of the smallest number by -1 the processor would end the process.
 #[test]
-fn divisions_without_a_result_fail_the_request() {
+fn divisions_by_zero_fail_the_request() {
     for (operation, data_type) in [
         ("FloorDiv", Int32),
         ("FloorDiv", Int64),
@@ -172,7 +172,7 @@ fn divisions_without_a_result_fail_the_request() {
 }
 
 #[test]
-fn sessions_are_shared_as_the_model_asks() {
+fn sessions_are_shared_as_configured() {
     let text = "parameters { key: 'MAX_SESSION_SHARE_COUNT' value { string_value: '2' } }";
     let folder = model_folder(&graph::add_sub(Fp32).bytes());
     let model = load(&folder, text).expect("loads");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_results_have_their_paths_as_names() {
+    fn arguments_and_results_are_named_by_their_paths() {
         let list = node("list", "null", &[LEAF, LEAF]);
         let dict = node("dict", r#"["a", "b"]"#, &[LEAF, &list]);
         let args = node("tuple", "null", &[LEAF, &dict]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_code_is_not_used() {
+    fn a_call_spec_that_does_not_match_the_code_is_ignored() {
         let list = node("list", "null", &[LEAF]);
         let takes = node("tuple", "null", &[&list, &node("dict", "[]", &[])]);
         assert_eq!(read(&takes, LEAF, (1, 1)).inputs, ["ARGS[0]"]);

@@ -153,7 +153,7 @@ static void check_input_1(
 ";
 
     #[test]
-    fn tensors_are_what_the_code_was_compiled_for() {
+    fn input_checks_are_read_from_the_compiled_code() {
         let checks = Checks::read(SOURCE);
         let check = |position, scalar_type, shape: &[i64]| {
             checks.check(position, scalar_type, &Shape::from(shape))
@@ -175,7 +175,7 @@ static void check_input_1(
     }
 
     #[test]
-    fn what_is_not_understood_is_left_out() {
+    fn unknown_checks_are_ignored() {
         assert_eq!(Checks::read(""), Checks::default());
         let odd = "void check_input_7(\n if (1 != a_size[0]) {\n}\nvoid check_input_x(\n";
         assert_eq!(Checks::read(odd), Checks::default());

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_stay_as_they_are() {
+    fn other_files_are_not_changed() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("a.so");
         let mut beyond = library();

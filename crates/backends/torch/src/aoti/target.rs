@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_is_the_cpu_unless_said() {
+    fn the_default_device_is_the_cpu() {
         assert_eq!(device(&notes(&[("AOTI_DEVICE_KEY", "cuda")])), "cuda");
         assert_eq!(device(&notes(&[])), "cpu");
     }

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strides_of_rows() {
+    fn strides_are_row_major() {
         assert_eq!(strides_of(&[2, 3, 4]), [12, 4, 1]);
         assert_eq!(strides_of(&[2, 0, 4]), [4, 4, 1]);
         assert_eq!(strides_of(&[]), [0_i64; 0]);

@@ -42,7 +42,7 @@ fn check_error(inputs: &[&str], arguments: &[Argument], expected: &str) {
 }
 
 #[test]
-fn names_of_arguments_then_indices_then_order() {
+fn inputs_are_matched_by_argument_name_then_index_then_order() {
     check_positions_of(&["b", "a"], &["a", "b"], &[1, 0]);
     check_positions_of(&["INPUT__1", "INPUT__0"], &["a", "b"], &[1, 0]);
     check_positions_of(&["x__1", "y__0"], &["a", "b"], &[1, 0]);
@@ -55,7 +55,7 @@ fn names_of_arguments_then_indices_then_order() {
 }
 
 #[test]
-fn counts_indices_and_kinds_must_fit() {
+fn counts_indices_and_kinds_must_match() {
     check_error(
         &["a"],
         &tensors(&["a", "b"]),
@@ -97,14 +97,14 @@ fn counts_indices_and_kinds_must_fit() {
 }
 
 #[test]
-fn a_dictionary_takes_any_names() {
+fn a_dictionary_accepts_any_input_names() {
     let arguments = [argument("d", ArgumentKind::Dictionary)];
     let assigned = Inputs::assign(&config(&["x", "y__7"], &[]), &arguments).expect("fits");
     assert_eq!(assigned.form, ForwardForm::Dictionary);
 }
 
 #[test]
-fn arguments_with_a_default_may_be_left_out() {
+fn arguments_with_a_default_may_be_omitted() {
     let mut arguments =
         vec![argument("a", ArgumentKind::Tensor), argument("scale", ArgumentKind::Other)];
     arguments[1].has_default = true;
@@ -113,7 +113,7 @@ fn arguments_with_a_default_may_be_left_out() {
 }
 
 #[test]
-fn outputs_go_by_index_or_order() {
+fn outputs_are_matched_by_index_or_order() {
     let positions = |names: &[&str]| output_positions(&config(&[], names)).expect("fits");
     assert_eq!(positions(&["OUTPUT__1", "OUTPUT__0"]), [1, 0]);
     assert_eq!(positions(&["label", "OUTPUT__0"]), [0, 1]);

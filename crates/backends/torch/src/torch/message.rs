@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tracebacks_are_cut_to_what_happened_and_where() {
+    fn tracebacks_are_reduced_to_error_and_location() {
         let text = "The following operation failed in the TorchScript interpreter.\n\
             Traceback of TorchScript, serialized code (most recent call last):\n  \
               File \"code/__torch__.py\", line 5, in forward\n    x: Tensor) -> Tensor:\n    \
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_stay_but_for_the_backtrace() {
+    fn other_messages_lose_only_their_backtrace() {
         let text = "expected Tensor\nException raised from check at x.cpp:3 (most recent call first):\nframe #0";
         assert_eq!(readable(text), "expected Tensor");
         assert_eq!(readable("Traceback of TorchScript: odd"), "Traceback of TorchScript: odd");

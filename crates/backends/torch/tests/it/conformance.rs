@@ -61,6 +61,6 @@ impl Subject for Torch {
 }
 
 #[test]
-fn conforms() {
+fn the_pytorch_backend_conforms() {
     run(&Torch(Fixtures::new("backend: 'pytorch'")));
 }

@@ -64,7 +64,7 @@ fn torch_division_of_the_smallest_integer_fails_the_request() {
     }
 }
 
-/// Tensors so large that libtorch's own threads divide as well.
+/// The tensors are so large that libtorch's own threads divide too.
 #[test]
 fn torch_divisions_on_other_threads_fail_their_request_alone() {
     const COUNT: i64 = 1 << 17;

@@ -25,7 +25,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn what_is_no_model_is_reported_with_its_file() {
+fn a_file_that_is_not_a_model_is_reported_by_name() {
     for content in [&b""[..], b"PK\x03\x04", &identity().bytes()[..200]] {
         let folder = Folder::with_file("model.pt", content);
         let error = load(&folder, PORTS).err().expect("an error");
@@ -37,7 +37,7 @@ fn what_is_no_model_is_reported_with_its_file() {
 }
 
 #[test]
-fn types_that_pytorch_does_not_have() {
+fn unsupported_data_types_are_refused() {
     let text = PORTS.replacen("TYPE_FP32", "TYPE_UINT16", 1);
     assert_eq!(
         load_error(&identity(), &text),
@@ -59,7 +59,7 @@ fn types_that_pytorch_does_not_have() {
 }
 
 #[test]
-fn arguments_must_fit() {
+fn configured_inputs_must_match_the_arguments() {
     let two = Script::new("a: Tensor,\n    b: Tensor) -> Tensor:\n    return torch.add(a, b)");
     assert_eq!(
         load_error(&two, PORTS),
@@ -92,7 +92,7 @@ fn a_missing_gpu_is_reported_with_its_group() {
 }
 
 #[test]
-fn code_and_weights_that_name_a_gpu_say_so_where_there_is_none() {
+fn code_and_weights_for_a_missing_gpu_are_reported() {
     let script = Script::new(
         "x: Tensor) -> Tensor:\n    \
          return torch.to(x, torch.device(\"cuda:99\"), 6)",
@@ -126,7 +126,7 @@ fn code_and_weights_that_name_a_gpu_say_so_where_there_is_none() {
 }
 
 #[test]
-fn instances_come_and_go_at_the_places_it_was_loaded_for() {
+fn instances_can_be_added_only_on_devices_the_model_was_loaded_for() {
     let model = load(&model_folder(&identity()), PORTS).expect("loads");
     let cpu = |count| (0..count).map(|index| instance_spec("m", index)).collect::<Vec<_>>();
     assert!(model.can_have(&cpu(1)) && model.can_have(&cpu(9)));
@@ -136,7 +136,7 @@ fn instances_come_and_go_at_the_places_it_was_loaded_for() {
 }
 
 #[test]
-fn instances_of_kind_model_run_as_saved() {
+fn instances_of_kind_model_run_on_the_saved_device() {
     let text = format!("{PORTS} instance_group {{ kind: KIND_MODEL }}");
     let model = load(&model_folder(&identity()), &text).expect("loads");
     let mut spec = instance_spec("m", 0);
@@ -148,7 +148,7 @@ fn instances_of_kind_model_run_as_saved() {
 }
 
 #[test]
-fn switches_change_nothing_in_the_result() {
+fn optimization_switches_do_not_change_results() {
     let script =
         Script::new("x: Tensor) -> Tensor:\n    return torch.relu(torch.sub(torch.mul(x, x), 2))");
     for switches in [
@@ -186,7 +186,7 @@ fn switches_change_nothing_in_the_result() {
 }
 
 #[test]
-fn a_switch_that_is_no_boolean_is_refused() {
+fn a_non_boolean_switch_is_refused() {
     let text = format!(
         r#"{PORTS} parameters {{ key: "INFERENCE_MODE" value {{ string_value: "maybe" }} }}"#
     );
@@ -197,7 +197,7 @@ fn a_switch_that_is_no_boolean_is_refused() {
 }
 
 #[test]
-fn the_first_thread_counts_hold() {
+fn only_the_first_models_thread_counts_are_applied() {
     let threads = |n| {
         let text = format!(
             r#"{PORTS} parameters {{ key: "INTRA_OP_THREAD_COUNT" value {{ string_value: "{n}" }} }}

@@ -108,12 +108,12 @@ impl Subject for Packages {
 }
 
 #[test]
-fn conforms() {
+fn pytorch_packages_conform() {
     testing::run(&Packages(Fixtures::new("backend: 'pytorch' platform: 'torch_aoti'")));
 }
 
 #[test]
-fn inputs_and_outputs_by_call_spec_and_by_index() {
+fn inputs_and_outputs_are_matched_by_call_spec_and_by_index() {
     let folder = add_sub().folder();
     for (inputs, outputs) in [
         (["KWARGS[other]", "ARGS[0]"], ["RESULT[1]", "RESULT[0]"]),
@@ -130,7 +130,7 @@ fn inputs_and_outputs_by_call_spec_and_by_index() {
 }
 
 #[test]
-fn names_that_do_not_fit_are_reported_with_those_that_do() {
+fn unknown_names_are_reported_with_the_valid_ones() {
     let known = "ARGS[0] or INPUT__0, KWARGS[other] or INPUT__1";
     for (inputs, outputs, expected) in [
         (
@@ -173,7 +173,7 @@ fn names_that_do_not_fit_are_reported_with_those_that_do() {
 }
 
 #[test]
-fn outputs_that_are_not_in_rows_are_brought_into_them() {
+fn non_contiguous_outputs_are_made_contiguous() {
     let folder = Package::new("TRANSPOSE").folder();
     let text = "input { name: \"INPUT__0\" data_type: TYPE_FP32 dims: [ 2, 3 ] } \
                 output { name: \"OUTPUT__0\" data_type: TYPE_FP32 dims: [ 3, 2 ] }";
@@ -188,7 +188,7 @@ fn outputs_that_are_not_in_rows_are_brought_into_them() {
 }
 
 #[test]
-fn instances_keep_their_state_to_themselves_and_requests_stay_as_they_are() {
+fn instances_do_not_share_state_and_inputs_are_not_modified() {
     let folder = Package::new("COUNTER").folder();
     let text = ports(&["INPUT__0"], &["OUTPUT__0"]);
     let text = format!("{text} instance_group {{ count: 2 kind: KIND_CPU }}");
@@ -211,7 +211,7 @@ fn instances_keep_their_state_to_themselves_and_requests_stay_as_they_are() {
 }
 
 #[test]
-fn more_instances_than_there_is_room_for_are_not_added_to_a_package() {
+fn instances_beyond_a_packages_capacity_cannot_be_added() {
     let folder = Package::new("COUNTER").folder();
     let text = ports(&["INPUT__0"], &["OUTPUT__0"]);
     let model = load(&folder, &format!("{text} instance_group {{ count: 2 kind: KIND_CPU }}"));
@@ -222,7 +222,7 @@ fn more_instances_than_there_is_room_for_are_not_added_to_a_package() {
 }
 
 #[test]
-fn errors_of_the_code_are_reported() {
+fn errors_raised_by_the_code_are_reported() {
     let folder = Package::new("FAILING").folder();
     let model = load(&folder, &ports(&["INPUT__0"], &["OUTPUT__0"])).expect("loads");
     let mut instance = model.new_instance(&instance_spec("m", 0)).expect("instance");
@@ -234,7 +234,7 @@ fn errors_of_the_code_are_reported() {
 }
 
 #[test]
-fn shapes_that_the_code_was_not_compiled_for_do_not_reach_it() {
+fn shapes_the_code_was_not_compiled_for_are_refused() {
     let package = identity().source(
         "static void check_input_0(\n    int32_t a_expected_dtype = aoti_torch_dtype_float32();\n    \
              if (3 != a_size[0]) {\n}\n",
@@ -260,7 +260,7 @@ fn shapes_that_the_code_was_not_compiled_for_do_not_reach_it() {
 }
 
 #[test]
-fn code_of_another_version_or_machine_is_reported() {
+fn code_for_another_version_or_machine_is_reported() {
     let text = ports(&["ARGS[0]"], &["RESULT"]);
     let newer = load_error(&identity().define("NEWER"), &text);
     assert!(
@@ -281,7 +281,7 @@ fn code_of_another_version_or_machine_is_reported() {
 }
 
 #[test]
-fn a_libtorch_without_the_functions_is_reported() {
+fn a_libtorch_without_the_needed_functions_is_reported() {
     if crate::support::libtorch().version[0] > 1 {
         return;
     }
@@ -298,7 +298,7 @@ fn mapped(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn files_go_when_the_code_is_there_and_the_code_when_the_last_answer_goes() {
+fn files_are_removed_after_loading_and_code_after_the_last_output() {
     let package = identity().named("short_lived").define("UNIQUE=short_lived_object");
     let folder = package.folder();
     let model = load(&folder, &ports(&["ARGS[0]"], &["RESULT"])).expect("loads");

@@ -10,7 +10,7 @@ fn tensor(name: &str, shape: [i64; 2], values: &[f32]) -> Tensor {
 
 /// The model sums up all numbers in a row and picks the sums at the ends of the requests.
 #[test]
-fn the_model_gets_all_requests_and_where_each_ends() {
+fn a_ragged_batch_passes_all_requests_and_their_ends() {
     let script = Script::new(
         "x: Tensor,\n    ends: Tensor) -> Tuple[Tensor, Tensor]:\n    \
          sums = torch.cumsum(x, 0)\n    \

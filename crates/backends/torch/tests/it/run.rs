@@ -41,7 +41,7 @@ fn two() -> Script {
 }
 
 #[test]
-fn inputs_and_outputs_by_name_index_and_order() {
+fn inputs_and_outputs_are_matched_by_name_index_and_order() {
     for (names, outputs) in
         [(["b", "a"], ["OUTPUT__1", "OUTPUT__0"]), (["INPUT__1", "INPUT__0"], ["x__1", "y__0"])]
     {
@@ -58,7 +58,7 @@ fn inputs_and_outputs_by_name_index_and_order() {
 }
 
 #[test]
-fn dictionaries_go_in_and_come_out_by_key() {
+fn dictionaries_are_passed_and_returned_by_key() {
     let script = Script::new(
         "d: Dict[str, Tensor]) -> Dict[str, Tensor]:\n    \
          return {\"sum\": torch.add(d[\"x\"], d[\"y\"]), \"x\": d[\"x\"]}",
@@ -82,7 +82,7 @@ fn a_dictionary_without_the_output_is_an_error() {
 }
 
 #[test]
-fn texts_and_tensors_together() {
+fn inputs_may_mix_texts_and_tensors() {
     let script = Script::new(
         "t: List[str],\n    x: Tensor) -> Tuple[List[str], Tensor]:\n    \
          out = annotate(List[str], [])\n    for i in range(torch.len(t)):\n      \
@@ -106,7 +106,7 @@ fn texts_and_tensors_together() {
 }
 
 #[test]
-fn a_text_list_alone() {
+fn a_single_list_of_texts_is_accepted() {
     let script = Script::new("t: List[str]) -> List[str]:\n    return t");
     let text = r#"input { name: "INPUT__0" data_type: TYPE_STRING dims: -1 }
                   output { name: "OUTPUT__0" data_type: TYPE_STRING dims: -1 }"#;
@@ -121,7 +121,7 @@ fn a_text_list_alone() {
 }
 
 #[test]
-fn weights_are_used_and_columns_come_out_in_rows() {
+fn weights_are_applied_and_column_major_outputs_are_returned_in_rows() {
     // The transposed product is not contiguous.
     let script =
         Script::new("x: Tensor) -> Tensor:\n    return torch.t(torch.mm(self.w, torch.t(x)))")
@@ -150,7 +150,7 @@ fn a_scalar_is_one_element_and_cannot_be_batched() {
 }
 
 #[test]
-fn what_does_not_fit_the_configuration_names_model_and_output() {
+fn a_mismatch_with_the_configuration_names_model_and_output() {
     let one = Script::new("x: Tensor) -> Tensor:\n    return x");
     let message = |script: &Script, text: &str| {
         let mut instance = instance(script, text);
@@ -182,7 +182,7 @@ fn what_does_not_fit_the_configuration_names_model_and_output() {
 }
 
 #[test]
-fn an_error_in_the_model_reports_only_message_and_location() {
+fn a_model_error_shows_only_message_and_location() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return torch.mm(x, x)");
     let mut instance = instance(&script, &format!("max_batch_size: 2 {}", ports(&["x"], &["y"])));
     let request = || ask(1, vec![tensor("x", [1, 3], &[1.0, 2.0, 3.0])], &[]);
@@ -204,7 +204,7 @@ fn an_error_in_the_model_reports_only_message_and_location() {
 }
 
 #[test]
-fn raised_errors_are_reported() {
+fn raised_exceptions_are_reported() {
     let script = Script::new(
         "x: Tensor) -> Tensor:\n    ops.prim.RaiseException(\"no such city\", \"builtins.ValueError\")\n    \
          return x",
@@ -216,9 +216,9 @@ fn raised_errors_are_reported() {
     assert!(!error.message().contains("Traceback"), "{error}");
 }
 
-/// Neither on the way in nor on the way out: the answer is the request's own memory.
+/// Inputs and outputs are not copied: the output is the memory of the request.
 #[test]
-fn nothing_is_copied_for_a_request_alone() {
+fn a_single_request_is_executed_without_copies() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return x");
     let mut instance = instance(&script, &ports(&["x"], &["y"]));
     let x = tensor("x", [4], &[1.0, 2.0, 3.0, 4.0]);
@@ -229,9 +229,9 @@ fn nothing_is_copied_for_a_request_alone() {
     assert_eq!(answer.outputs[0].host().expect("host memory"), floats(&[1.0, 2.0, 3.0, 4.0]));
 }
 
-/// Batch normalisation counts in training; such models are still shared, and their inputs not copied.
+/// Batch normalisation writes only in training: such models stay shared, and their inputs are not copied.
 #[test]
-fn what_is_done_in_training_alone_does_not_count_as_writing() {
+fn writes_in_training_mode_only_do_not_count_as_writes() {
     let script = Script::new(
         "x: Tensor) -> Tensor:\n    if self.training:\n      _0 = torch.add_(self.seen, 1)\n    else:\n      \
          pass\n    return x",
@@ -245,7 +245,7 @@ fn what_is_done_in_training_alone_does_not_count_as_writing() {
 }
 
 #[test]
-fn misaligned_data_is_read_right() {
+fn unaligned_inputs_are_read_correctly() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return torch.neg(x)");
     let mut instance = instance(&script, &ports(&["x"], &["y"]));
     let mut block = AlignedBlock::with_capacity(9);
@@ -259,9 +259,9 @@ fn misaligned_data_is_read_right() {
     );
 }
 
-/// Others may read the request's memory: an ensemble's next step does.
+/// Others may read the memory of the request, such as the next step of an ensemble.
 #[test]
-fn a_model_that_writes_to_its_input_writes_to_a_copy() {
+fn a_model_that_modifies_its_input_gets_a_copy() {
     let script = Script::new("x: Tensor) -> Tensor:\n    return torch.add_(x, 1)");
     let mut instance = instance(&script, &ports(&["x"], &["y"]));
     let x = tensor("x", [2], &[1.0, 2.0]);
@@ -281,7 +281,7 @@ fn counting() -> Script {
 }
 
 #[test]
-fn state_belongs_to_an_instance_and_answers_keep_what_they_said() {
+fn instances_have_their_own_state_and_earlier_outputs_do_not_change() {
     let folder = model_folder(&counting());
     let model = load(&folder, &ports(&["x"], &["y"])).expect("loads");
     let mut one = model.new_instance(&instance_spec("m", 0)).expect("instance");
@@ -300,7 +300,7 @@ fn state_belongs_to_an_instance_and_answers_keep_what_they_said() {
 }
 
 #[test]
-fn state_is_shared_where_that_is_asked_for() {
+fn state_is_shared_between_instances_on_request() {
     let sharing = r#"parameters { key: "ENABLE_WEIGHT_SHARING" value { string_value: "true" } }"#;
     let folder = model_folder(&counting());
     let model = load(&folder, &format!("{} {sharing}", ports(&["x"], &["y"]))).expect("loads");
@@ -320,9 +320,9 @@ fn state_is_shared_where_that_is_asked_for() {
     assert_eq!(totals, [floats(&[400.0])]);
 }
 
-/// What a module keeps of a request stays there when the request is gone.
+/// A module may keep data of a request after the request is gone.
 #[test]
-fn a_module_may_keep_its_input() {
+fn a_module_may_keep_a_reference_to_its_input() {
     let script = Script::new(
         "x: Tensor) -> Tensor:\n    before = self.last\n    self.last = x\n    return before",
     )
@@ -340,7 +340,7 @@ fn a_module_may_keep_its_input() {
 
 /// The twin of a float32 model in float64, with a named tuple, and a list of tensors.
 #[test]
-fn other_forms_of_results() {
+fn other_result_types_are_returned() {
     let script = Script::new("x: Tensor) -> List[Tensor]:\n    return [x, torch.neg(x)]");
     let mut list = instance(&script, &ports(&["x"], &["y", "z"]));
     let answer = infer(&mut *list, ask(1, vec![tensor("x", [1], &[1.0])], &["z"])).expect("answer");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_gaps_become_one() {
+    fn neighbouring_gaps_are_merged() {
         let mut list = FreeList::default();
         list.grow(640);
         let blocks: Vec<usize> = (0..10).map(|_| list.take(10).expect("free")).collect();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_counts_what_is_free_at_the_end() {
+    fn growth_reuses_the_free_space_at_the_end() {
         let mut list = FreeList::default();
         assert_eq!(list.size_for(100), Some(128));
         list.grow(128);

@@ -116,7 +116,7 @@ mod tests {
     const LIMITS: ArenaLimits = ArenaLimits { initial: 4096, growth: 4096, max: Some(64 << 10) };
 
     #[test]
-    fn grows_until_it_may_not() {
+    fn the_arena_grows_up_to_its_limit() {
         let inbox = InputArena::new(LIMITS).expect("memory");
         let first = inbox.put(&[1; 4096]).expect("fits");
         let second = inbox.put(&[2; 40_000]).expect("grows");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_when_nothing_is_in_use() {
+    fn the_arena_shrinks_when_it_is_empty() {
         let inbox = InputArena::new(LIMITS).expect("memory");
         let block = inbox.put(&[1; 4096]).expect("fits");
         let used = || rustix::fs::fstat(&inbox.memory).expect("known").st_blocks;

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arena_is_bounded_by_its_setting_or_by_the_budget() {
+    fn the_arena_is_limited_by_its_setting_or_the_memory_budget() {
         let max = |max, budget| {
             let arenas = ArenaLimits { initial: 100, growth: 1, max };
             MemoryRules::within(arenas, &MemoryBudget::new(budget)).arenas.max

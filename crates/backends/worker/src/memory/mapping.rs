@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_the_memory_is_copied_as_it_is() {
+    fn memory_is_copied_exactly_at_every_offset() {
         let memory = create("test", 4096).expect("memory");
         let bytes: Vec<u8> =
             (0..4096_u32).map(|i| i.to_le_bytes()[0] ^ i.to_le_bytes()[1]).collect();

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_kernel_features_are_named() {
         for level in [IsolationLevel::Standard, IsolationLevel::Strict] {
             assert_eq!(gaps(6, true, level), "");
             assert!(gaps(0, true, level).contains("without Landlock, models read and change"));

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn level_names_are_parsed() {
         let read = IsolationLevel::NAMES.map(|name| IsolationLevel::parse(name).map(|l| l.name()));
         assert_eq!(read, IsolationLevel::NAMES.map(Some));
         assert_eq!(IsolationLevel::parse("STRICT"), Some(IsolationLevel::Strict));

@@ -69,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_secrets_is_one_piece() {
+    fn a_folder_without_secrets_is_allowed_whole() {
         let (_folder, root) = folder();
         let elsewhere = [PathBuf::from("/elsewhere"), root.with_extension("beside")];
         assert_eq!(without(&root, &elsewhere).expect("pieces"), [Piece::Whole(root)]);
     }
 
     #[test]
-    fn what_lies_beside_a_secret_is_left() {
+    fn files_beside_a_secret_stay_readable() {
         let (_folder, root) = folder();
         symlink(root.join("a/keys"), root.join("a/link")).expect("linked");
         let mut pieces = without(&root, &[root.join("a/keys")]).expect("pieces");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_named_itself_is_given() {
+    fn an_explicitly_listed_secret_is_readable() {
         let (_folder, root) = folder();
         let keys = root.join("a/keys");
         let pieces = without(&keys, std::slice::from_ref(&keys)).expect("pieces");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_by_its_link_and_its_file() {
+    fn a_secret_link_protects_link_and_target() {
         let (_folder, root) = folder();
         let link = root.join("link");
         symlink(root.join("a/keys"), &link).expect("linked");

@@ -63,7 +63,7 @@ fn check(script: &str, allowed: [bool; 2], kernel: KernelSupport) {
 }
 
 #[test]
-fn only_listed_files_are_reached() {
+fn only_listed_files_are_accessible() {
     check("cat FOLDER/readable/open", [true; 2], ALL);
     check("cat FOLDER/readable/secret", [false; 2], ALL);
     check("cat FOLDER/other/open", [false; 2], ALL);
@@ -85,7 +85,7 @@ fn only_listed_files_are_reached() {
 }
 
 #[test]
-fn other_processes_are_not_signalled() {
+fn other_processes_cannot_be_signalled() {
     let script = format!("kill -0 {}", std::process::id());
     check(&script, [false; 2], ALL);
     check("sleep 60 & kill $!", [true; 2], ALL);
@@ -96,7 +96,7 @@ fn other_processes_are_not_signalled() {
 }
 
 #[test]
-fn turns_of_other_processes_stay_as_they_are() {
+fn scheduling_of_other_processes_cannot_be_changed() {
     let server = std::process::id();
     for call in [
         format!("os.sched_setaffinity({server}, os.sched_getaffinity(0))"),
@@ -117,7 +117,7 @@ fn turns_of_other_processes_stay_as_they_are() {
 }
 
 #[test]
-fn sockets_that_send_anywhere_are_not_made() {
+fn sockets_that_reach_other_hosts_cannot_be_created() {
     check_python("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)", [true, false]);
     check_python("socket.socket(socket.AF_UNIX, socket.SOCK_RAW)", [true, false]);
     check_python("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)", [true, false]);
@@ -126,7 +126,7 @@ fn sockets_that_send_anywhere_are_not_made() {
 }
 
 #[test]
-fn calls_that_are_not_listed_are_not_there() {
+fn unlisted_system_calls_do_not_exist() {
     // 135 is `personality` on x86-64, which changes nothing when asked so; -1 is no call.
     let script = "import ctypes; c = ctypes.CDLL(None, use_errno=True); \
                   c.syscall(135, 0xFFFFFFFF); assert ctypes.get_errno() != 38";
@@ -140,11 +140,11 @@ fn check_python(code: &str, allowed: [bool; 2]) {
     check(&format!("python3 -c 'import os, socket\n{code}'"), allowed, FILTERS);
 }
 
-/// Files are another matter: the interpreter may lie anywhere.
+/// Files stay accessible, because the interpreter may lie anywhere.
 const FILTERS: KernelSupport = KernelSupport { landlock: 0, has_filters: true };
 
 #[test]
-fn what_a_kernel_has_is_in_force_without_the_rest() {
+fn available_kernel_features_are_used_without_the_others() {
     let no_landlock = KernelSupport { landlock: 0, has_filters: true };
     check("cat FOLDER/other/open", [true; 2], no_landlock);
     let no_filters = KernelSupport { landlock: 6, has_filters: false };

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn tensors_of_a_message_are_read_as_they_were_written() {
+    fn tensors_of_a_message_round_trip() {
         let memory = memory();
         let request = galatea_types::InferRequest::new("m");
         let tensor = Tensor::new("IN", DataType::Uint8, [3], vec![1, 2, 3]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_goes_through_the_inbox() {
+    fn a_long_message_goes_through_shared_memory() {
         let memory = memory();
         let message = OutgoingMessage::with_text(kind::CALL_RESULT, &"x".repeat(PACKET_LIMIT));
         let packet = EncodedPacket::new(&message, &memory).expect("encoded").to_bytes(&message);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_were_not_given_to_the_worker_are_malformed() {
+    fn blocks_not_given_to_the_worker_are_malformed() {
         let memory = memory();
         let header = Header {
             kind: kind::RELEASE_TO_SERVER,
@@ -278,7 +278,7 @@ mod tests {
     /// What a worker has sent stays what was checked, whatever the worker writes there afterwards: here, lengths of
     /// strings that lead far out of their tensor.
     #[test]
-    fn a_worker_that_changes_its_memory_after_sending_changes_nothing() {
+    fn a_sent_message_cannot_be_changed_by_the_worker() {
         let memory = memory();
         let [_, outbox] = memory.descriptors();
         let worker = Mapping::new(outbox, true).expect("mapped");

@@ -37,7 +37,7 @@ fn sent<'a>(request: &'a InferRequest, inputs: &'a [Tensor]) -> SentRequest<'a> 
 }
 
 #[test]
-fn requests_are_read_as_they_were_written() {
+fn requests_round_trip() {
     let (mut message, mut blocks) = (OutgoingMessage::new(kind::EXECUTE, 1), Kept::default());
     let inputs = [tensor("A", 3), tensor("B", 5), tensor("C", INLINE_LIMIT)];
     put_request(&mut message, &sent(&request(), &inputs), &mut blocks).expect("written");
@@ -51,7 +51,7 @@ fn requests_are_read_as_they_were_written() {
 }
 
 #[test]
-fn responses_are_read_as_they_were_written() {
+fn responses_round_trip() {
     let mut message = OutgoingMessage::new(kind::INFERRED, 1);
     let response = InferResponse {
         model_name: "m".into(),
@@ -72,7 +72,7 @@ fn responses_are_read_as_they_were_written() {
 }
 
 #[test]
-fn headers_keep_what_is_in_them() {
+fn headers_round_trip() {
     let header = Header {
         kind: kind::EXECUTED,
         flags: flag::FINAL,
@@ -92,7 +92,7 @@ fn headers_keep_what_is_in_them() {
 }
 
 #[test]
-fn strings_must_fill_their_tensor() {
+fn string_elements_must_fill_their_tensor() {
     assert!(holds_strings(&[1, 0, 0, 0, b'a', 0, 0, 0, 0], 2));
     assert!(!holds_strings(&[1, 0, 0, 0, b'a', 0, 0, 0, 0], 1));
     assert!(!holds_strings(&[2, 0, 0, 0, b'a'], 1));
@@ -100,7 +100,7 @@ fn strings_must_fill_their_tensor() {
 }
 
 #[test]
-fn a_span_is_read_as_it_was_written_and_as_models_may_write_it() {
+fn spans_round_trip_in_every_form_models_may_write() {
     let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let span = TraceContext::parse(header.as_bytes());
     let mut message = OutgoingMessage::new(kind::EXECUTE, 1);
@@ -122,7 +122,7 @@ fn a_span_is_read_as_it_was_written_and_as_models_may_write_it() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         read_anything(&bytes);
     }
 
@@ -148,7 +148,7 @@ proptest! {
 }
 
 #[test]
-fn error_codes_are_read_as_they_were_written() {
+fn error_codes_round_trip() {
     use galatea_types::Code::{
         AlreadyExists, Cancelled, Exhausted, Internal, InvalidArg, NotFound, Unavailable, Unknown,
         Unsupported,

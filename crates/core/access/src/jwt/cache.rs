@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn proofs_are_found_and_their_number_is_bounded() {
+    fn proofs_are_cached_and_their_number_is_bounded() {
         let cache = Cache::default();
         for n in 0..20_000u32 {
             cache.put(Digest::of(&n.to_le_bytes()), grantee(100), 1);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_have_expired_make_room_first() {
+    fn expired_proofs_are_evicted_first() {
         let cache = Cache::default();
         let lasting = Digest::of(b"lasting");
         cache.put(lasting, grantee(u64::MAX), 1);

@@ -339,7 +339,7 @@ mod tests {
     use super::is_safe_url;
 
     #[test]
-    fn keys_come_encrypted_or_from_this_machine() {
+    fn key_addresses_must_be_https_or_local() {
         for good in
             ["https://a/jwks", "http://127.0.0.1:1/", "http://localhost", "http://[::1]:80/k"]
         {

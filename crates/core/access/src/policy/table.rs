@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_of_dates() {
+    fn dates_are_converted_to_seconds() {
         let second = |text: &str| second_of(&text.parse().expect("a time"));
         for (text, expected) in [
             ("1970-01-01", Some(0)),

@@ -22,7 +22,7 @@ fn key(rest: &str) -> String {
 }
 
 #[test]
-fn keys_have_their_own_roles_and_those_that_are_granted_to_their_name() {
+fn keys_have_their_own_roles_and_those_of_their_name() {
     let text =
         key("roles = [\"infer\"]\nmodels = [\"a\", \"b*\"]\nexpires = 2027-01-31T12:00:00Z\n");
     let grant = "[[grants]]\nidentity = \"k*\"\nroles = \"read\"\n[[grants]]\nidentity = \"x\"\nroles = \"admin\"\n";
@@ -36,7 +36,7 @@ fn keys_have_their_own_roles_and_those_that_are_granted_to_their_name() {
 }
 
 #[test]
-fn certificates_are_known_by_their_subjects() {
+fn certificates_are_matched_by_subject() {
     let policy = parse(
         "[[certificates]]\nsubject = \"CN=a,O=E\"\nname = \"ann\"\nroles = \"read\"\n[[certificates]]\nsubject = \"CN=*,O=E\"\n\
          [[grants]]\nidentity = \"CN=b,*\"\nroles = \"infer\"\n",
@@ -51,7 +51,7 @@ fn certificates_are_known_by_their_subjects() {
 }
 
 #[test]
-fn health_is_open_unless_the_policy_says_what_is() {
+fn health_checks_are_open_unless_the_policy_restricts_them() {
     let all = [Action::Live, Action::ModelReady("m"), Action::Metrics, Action::ServerMetadata];
     let open = |text: &str| all.map(|action| parse(text).is_open(&action));
     assert_eq!(open(""), [true, false, false, false]);
@@ -69,7 +69,7 @@ fn health_is_open_unless_the_policy_says_what_is() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_what_to_do() {
+fn a_mistake_is_reported_with_place_and_advice() {
     wrong("a b", "p.toml:1:3: key with no value, expected `=`; the file must be TOML");
     wrong("key = 1", "p.toml:1:1: the policy has no 'key'; did you mean 'keys'?");
     wrong("[keys]\n", "p.toml:1:1: 'keys' must be a list of tables; write [[keys]] before each");
@@ -128,7 +128,7 @@ fn a_mistake_is_told_with_its_place_and_what_to_do() {
 }
 
 #[test]
-fn rules_about_tokens_must_be_whole_and_safe() {
+fn incomplete_or_unsafe_token_rules_are_refused() {
     let jwt = |rest: &str| format!("[jwt]\nissuer = \"i\"\n{rest}");
     wrong(
         "[jwt]\n",
@@ -166,7 +166,7 @@ fn rules_about_tokens_must_be_whole_and_safe() {
 }
 
 #[test]
-fn a_long_policy_is_refused_and_many_keys_are_not() {
+fn a_policy_file_is_bounded_but_may_have_many_keys() {
     assert!(Policy::parse("p", &"#".repeat(MAX_POLICY + 1)).is_err());
     let keys: String = (0..10_000)
         .map(|n: u32| {

@@ -61,7 +61,7 @@ impl RequestObserver for Ends {
 }
 
 #[test]
-fn a_taken_request_outlives_its_batch_and_is_released_apart_from_its_answer() {
+fn a_taken_request_outlives_its_batch_and_is_released_apart_from_its_response() {
     let (mut batch, mut answers, released) = batch(3);
     let ends = Arc::<Ends>::default();
     batch.observe(ends.clone());
@@ -95,7 +95,7 @@ fn a_taken_request_outlives_its_batch_and_is_released_apart_from_its_answer() {
 }
 
 #[test]
-fn a_taken_request_that_is_answered_first_keeps_its_inputs() {
+fn a_taken_request_keeps_its_inputs_after_its_response() {
     let (mut batch, mut answers, released) = batch(1);
     let TakenRequest { request, responder } = batch.take(0).expect("it is there");
     responder.finish(Some(Err(Error::cancelled("enough"))));
@@ -106,7 +106,7 @@ fn a_taken_request_that_is_answered_first_keeps_its_inputs() {
 }
 
 #[test]
-fn requests_that_stay_get_the_times_of_the_execution() {
+fn requests_left_in_a_batch_get_the_times_of_the_execution() {
     let (mut batch, _answers, _) = batch(2);
     batch.mark_input_done();
     batch.mark_output_started();
@@ -135,7 +135,7 @@ fn states() -> SequenceStates {
 }
 
 #[test]
-fn outputs_that_are_states_are_kept_for_the_next_execution() {
+fn state_outputs_are_kept_for_the_next_execution() {
     let (first, mut answer) = pending(request("m", 1, Vec::new()));
     let (second, _) = pending(request("m", 1, Vec::new()));
     let first = PendingRequest { states: states(), ..first };
@@ -177,7 +177,7 @@ impl StateMemory for HundredBytes {
 }
 
 #[test]
-fn states_are_counted_and_growth_without_memory_fails_the_request_by_name() {
+fn states_are_counted_and_growth_over_the_budget_fails_the_request() {
     let memory = Arc::new(HundredBytes::default());
     let used = || memory.0.load(std::sync::atomic::Ordering::SeqCst);
     let long = |length: usize| Tensor::new("s", DataType::Uint8, [length as i64], vec![2; length]);
@@ -209,7 +209,7 @@ fn states_are_counted_and_growth_without_memory_fails_the_request_by_name() {
 }
 
 #[test]
-fn a_state_out_of_a_batch_does_not_keep_the_batch() {
+fn a_state_that_is_a_slice_of_a_batch_does_not_keep_the_batch() {
     let block = galatea_types::Buffer::from(vec![1; 200]);
     for count in [1, 2] {
         let requests = (0..count).map(|_| {
@@ -226,7 +226,7 @@ fn a_state_out_of_a_batch_does_not_keep_the_batch() {
 }
 
 #[test]
-fn a_failed_step_leaves_the_states_as_they_were() {
+fn a_failed_step_does_not_change_the_states() {
     let (first, _answer) = pending(request("m", 1, Vec::new()));
     let first = PendingRequest { states: states(), ..first };
     let mut batch = Batch::new("m".into(), 1, vec![first]);
@@ -251,7 +251,7 @@ impl RequestObserver for States {
 }
 
 #[test]
-fn a_taken_request_takes_its_states_along_and_leaves_them_with_its_end() {
+fn a_taken_request_owns_its_states_until_it_ends() {
     let (responder, mut answers) = crate::testing::stream();
     let (first, _) = pending(request("m", 1, Vec::new()));
     let (second, _) = pending(request("m", 1, Vec::new()));
@@ -283,7 +283,7 @@ fn a_taken_request_takes_its_states_along_and_leaves_them_with_its_end() {
 }
 
 #[test]
-fn requests_are_executed_again_with_their_caller() {
+fn rescheduled_requests_keep_their_caller() {
     let (responder, mut answer) = crate::testing::stream();
     let (first, _) = pending(request("m", 1, Vec::new()));
     let first = PendingRequest { responder, ..first };
@@ -304,7 +304,7 @@ fn requests_are_executed_again_with_their_caller() {
 }
 
 #[test]
-fn output_buffers_are_for_outputs_that_are_wanted() {
+fn only_requested_outputs_get_buffers() {
     let wanted = galatea_types::InferRequest {
         outputs: vec!["y".into()],
         ..galatea_types::InferRequest::new("m")
@@ -369,7 +369,7 @@ fn written_for(sender: Sender) -> Result<Buffer> {
 }
 
 #[test]
-fn an_output_is_written_into_memory_of_the_sender_where_it_has_some() {
+fn an_output_is_written_into_the_callers_memory() {
     assert_eq!(written_for(Sender(Some(3))).expect("given").host(), Ok(&b"ab\x01"[..]));
     assert_eq!(written_for(Sender(Some(0))).expect("the server's").host(), Ok(&b"ab\0"[..]));
     let error = written_for(Sender(None)).expect_err("refused");

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_run_together_where_the_model_batches() {
+    fn requests_run_together_if_the_model_batches() {
         let echo = echo(4);
         let requests = vec![ask(&[1, 2], &[1, 2]), ask(&[3, 4], &[1, 2])];
         assert_eq!(answers(&echo, requests), [Ok(vec![1, 2]), Ok(vec![3, 4])]);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ragged_batch_is_one_run_and_scattered_by_the_shapes_of_its_input() {
+    fn a_ragged_batch_is_one_run_split_by_the_shapes_of_its_inputs() {
         let text = |output: &str| {
             format!(
                 "name: 'm' backend: 'b' max_batch_size: 4
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_run_one_by_one_where_it_does_not() {
+    fn requests_run_one_by_one_if_the_model_does_not_batch() {
         let echo = echo(0);
         let requests = vec![ask(&[0, 2], &[2]), ask(&[3, 4], &[2])];
         assert_eq!(answers(&echo, requests), [Err("zero".to_owned()), Ok(vec![3, 4])]);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_fit_fails_alone_and_a_failed_run_fails_all() {
+    fn an_unfit_request_fails_alone_and_a_failed_run_fails_all() {
         let echo = echo(4);
         let requests = vec![ask(&[1, 2], &[1, 2]), ask(&[3], &[1, 2]), ask(&[5, 6], &[1, 2])];
         let got = answers(&echo, requests);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_one_requests_data_leaves_the_others_alone() {
+    fn bad_data_of_one_request_does_not_fail_the_others() {
         let echo = echo(4);
         let requests = vec![ask(&[1, 2], &[1, 2]), ask(&[255, 4], &[1, 2])];
         assert_eq!(answers(&echo, requests), [Ok(vec![1, 2]), Err("one is bad".to_owned())]);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_memory_of_devices_is_joined_where_the_model_takes_it() {
+    fn inputs_in_device_memory_are_joined_if_the_model_supports_it() {
         let device = FakeDevice::gpu(1);
         let expected = [Ok(vec![1, 2]), Ok(vec![3, 4]), Ok(vec![5, 6])];
         let on_device = Echo { device: Some(device.clone()), ..echo(4) };
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_in_the_memory_of_a_device_are_refused_with_the_reason() {
+    fn texts_in_device_memory_are_refused_with_the_reason() {
         let config = model_config(
             "name: 'm' backend: 'b' input { name: 'x' data_type: TYPE_STRING dims: 1 }
              output { name: 'y' data_type: TYPE_STRING dims: 1 }",

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_of_requests_batch_dimension_included() {
+    fn element_counts_are_per_request_and_include_the_batch_dimension() {
         let shapes: &[&[i64]] = &[&[1, 2], &[2, 2], &[1, 1], &[1, 3]];
         check("BATCH_ELEMENT_COUNT", shapes, &[4], &[2.0, 4.0, 1.0, 3.0]);
         check("BATCH_ACCUMULATED_ELEMENT_COUNT", shapes, &[4], &[2.0, 6.0, 7.0, 10.0]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_of_items() {
+    fn shapes_are_per_item() {
         let shapes: &[&[i64]] = &[&[2, 3, 1], &[1, 2, 2]];
         let values = [3.0, 1.0, 3.0, 1.0, 2.0, 2.0];
         check("BATCH_ITEM_SHAPE", shapes, &[3, 2], &values);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_fit_are_refused() {
+    fn numbers_out_of_range_are_refused() {
         assert!(written(DataType::Int32, &[usize::MAX]).is_none());
         assert!(accumulated(vec![usize::MAX, 1]).is_none());
     }

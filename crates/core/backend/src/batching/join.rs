@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tensor_alone_is_not_copied() {
+    fn a_single_tensor_is_not_copied() {
         let mut block = AlignedBlock::with_capacity(8);
         block.extend_from_slice(&[1; 8]);
         let tensor = Tensor::new("x", DataType::Int32, [2, 1], block.freeze());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_joined_along_the_first_dimension() {
+    fn tensors_are_joined_along_the_first_dimension() {
         let tensor =
             |n: i64, byte| Tensor::new("x", DataType::Uint8, [n, 2], vec![byte; 2 * n as usize]);
         let (a, b) = (tensor(1, 1), tensor(2, 2));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tensor_that_does_not_fill_its_shape_is_refused() {
+    fn a_tensor_with_too_few_elements_is_refused() {
         let spec = spec(DataType::Bytes, &[-1]);
         let join = |data: &[u8]| {
             let tensor = Tensor::new("x", DataType::Bytes, [1], data.to_vec());

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_dimensions_are_carried_in_order() {
+    fn open_dimensions_keep_their_order() {
         let carried = carry(&[-1, 4, -1], &[2, 4, 3], &[-1, -1, 2, 2]);
         assert_eq!(carried, Shape::from([2, 3, 2, 2]));
         assert_eq!(carry(&[1], &[1], &[]), Shape::scalar());

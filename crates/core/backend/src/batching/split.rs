@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_elements() {
+    fn texts_are_split_between_elements() {
         let data = byte_strings::pack(&["a", "bb", "", "dddd"]).expect("short");
         let expected =
             [data.slice(0..11), data.slice(11..data.len())].map(|b| b.expect("in range"));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_rows_is_refused() {
+    fn a_wrong_number_of_rows_is_refused() {
         let data = Buffer::from(vec![0; 4]);
         assert!(split(DataType::Uint8, [2, 2], &data, &[2, 1]).is_none());
         assert!(split(DataType::Uint8, Shape::scalar(), &data, &[1]).is_none());

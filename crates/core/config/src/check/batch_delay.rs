@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_that_is_given_is_the_longest() {
+    fn a_configured_delay_is_the_upper_bound() {
         let auto = parameter("auto");
         assert_eq!(
             checked(&format!("max_batch_size: 8 dynamic_batching {{}} {auto}")),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_and_models_are_refused() {
+    fn invalid_values_and_models_without_batching_are_refused() {
         let decoupled =
             "max_batch_size: 8 dynamic_batching {} model_transaction_policy { decoupled: true }";
         let error = checked(&format!("{decoupled} {}", parameter("auto"))).expect_err("refused");

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_have_the_bytes_of_their_type() {
+    fn elements_have_the_size_of_their_type() {
         assert_eq!(element(DataType::Int64, "-1"), Some(vec![0xff; 8]));
         assert_eq!(element(DataType::Fp16, "1"), Some(vec![0, 0x3c]));
         assert_eq!(element(DataType::Bf16, "1"), Some(vec![0x80, 0x3f]));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_an_ensemble() {
+    fn steps_of_an_ensemble_are_limited() {
         let step = "step { model_name: 'a' }";
         let text = format!("ensemble_scheduling {{ {} }}", step.repeat(1025));
         let raw = parse_text(&format!("name: 'm' platform: 'ensemble' {text}")).expect("text");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_and_requests_of_a_warm_up_sample() {
+    fn executions_and_requests_of_a_warm_up_sample_are_limited() {
         let sample = |fields: &str| format!("model_warmup {{ name: 'w' {fields} }}");
         assert_eq!(checked(&sample("count: 100000 batch_size: 65536")), Ok(()));
         for (fields, text) in [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_priority_have_no_limit() {
+    fn priority_levels_have_no_limit() {
         let levels = |n: u64, policy: u64| {
             format!(
                 "max_batch_size: 1 dynamic_batching {{ priority_levels: {n} default_priority_level: {n}

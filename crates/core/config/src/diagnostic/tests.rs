@@ -12,7 +12,7 @@ fn found() -> Diagnostic {
 }
 
 #[test]
-fn on_one_line_and_on_several() {
+fn a_diagnostic_renders_on_one_line_and_on_several() {
     let one_line = "m/config.pbtxt:2:3: no field `dim` in ModelInput; did you mean `dims`?";
     assert_eq!(found().one_line(), one_line);
     assert_eq!(
@@ -30,7 +30,7 @@ fn on_one_line_and_on_several() {
 }
 
 #[test]
-fn every_part_can_be_painted() {
+fn every_part_of_a_rendering_can_be_coloured() {
     let painted = found().render(|part, text| format!("<{part:?}>{text}</>"));
     for part in ["Place", "Severity", "Text", "Margin", "Line", "Caret", "Advice"] {
         assert!(painted.contains(&format!("<{part}>")), "{part} in {painted}");
@@ -38,7 +38,7 @@ fn every_part_can_be_painted() {
 }
 
 #[test]
-fn a_window_of_a_long_line() {
+fn a_long_line_is_cut_around_the_column() {
     let source = format!("{}x{}", "a".repeat(5000), "b".repeat(5000));
     let rendered = Diagnostic::error("m").at(Place::in_text("f", &source, (1, 5001))).render(plain);
     assert!(rendered.len() < 400, "{}", rendered.len());
@@ -47,7 +47,7 @@ fn a_window_of_a_long_line() {
 }
 
 #[test]
-fn a_rendering_fits_its_terminal() {
+fn a_rendering_fits_the_terminal_width() {
     let source = format!("input {{ {}dim: 4 }}", "name: 'x' ".repeat(6));
     let found = Diagnostic::error("no field `dim` in ModelInput, which has four of them")
         .with_advice("did you mean `dims`, the sizes of the tensor?")
@@ -70,13 +70,13 @@ fn a_rendering_fits_its_terminal() {
 }
 
 #[test]
-fn without_a_matching_line() {
+fn a_place_without_a_matching_line_has_no_excerpt() {
     let found = Diagnostic::error("m").at(Place::in_text("f", "one line", (9, 1)));
     assert_eq!(found.render(plain), "f:9:1: error: m");
 }
 
 #[test]
-fn nothing_of_a_file_reaches_the_terminal_as_a_command() {
+fn file_content_cannot_send_terminal_commands() {
     let source = "name: \"\u{1b}]0;owned\u{7}\"\r\u{9b}2J";
     let found = Diagnostic::error("odd \u{1b}[31m\nline")
         .with_advice("remove \u{1b}[0m")
@@ -87,7 +87,7 @@ fn nothing_of_a_file_reaches_the_terminal_as_a_command() {
 }
 
 #[test]
-fn an_error_leads_back_to_its_finding() {
+fn an_error_gives_back_its_diagnostic() {
     let error = found().into_error(Code::InvalidArg);
     assert_eq!(error.message(), found().one_line());
     assert_eq!(error.with_causes(), found().one_line(), "said once");

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_for_protobuf_becomes_json() {
+    fn protobuf_text_is_converted_to_json() {
         for (text, json) in [
             (r#"{max_batch_size: 4}"#, r#"{"max_batch_size": 4}"#),
             (r#"{'name': 'a "b" \'c\' \n'}"#, r#"{"name": "a \"b\" 'c' \n"}"#),

@@ -4,7 +4,7 @@ use super::*;
 use crate::parse_text;
 
 #[test]
-fn reads_every_spelling() {
+fn reads_every_spelling_of_a_field() {
     let json = r#"{
         "maxBatchSize": "8", "name": "m", "platform": null,
         "input": [{"name": "x", "data_type": "type_fp32", "dims": [1, "2", -1, 3.0], "format": 1}],
@@ -25,7 +25,7 @@ fn reads_every_spelling() {
 }
 
 #[test]
-fn refuses_with_the_path() {
+fn errors_name_the_field_path() {
     let cases = [
         (r#"{"backend": 1}"#, "backend: expected a string, found 1"),
         (r#"{"nope": 1}"#, "no field `nope` in ModelConfig"),
@@ -71,7 +71,7 @@ fn refuses_with_the_path() {
 }
 
 #[test]
-fn writes_unknown_enums_and_odd_floats() {
+fn writes_unknown_enums_and_special_floats() {
     let text = "input { data_type: 99 }
         model_metrics { metric_control { histogram_options { buckets: [nan, -inf, inf, 0.1, 1e-9, 3] } } }
         sequence_batching { direct { minimum_slot_utilization: 0.3 } }";
@@ -86,7 +86,7 @@ fn writes_unknown_enums_and_odd_floats() {
 }
 
 #[test]
-fn an_override_of_many_small_parts_is_refused_before_they_are_made() {
+fn an_override_with_too_many_elements_is_refused_before_allocation() {
     let many = format!("{{\"input\":[{}{{}}]}}", "{},".repeat(70_000));
     assert_eq!(
         parse_json(&many).unwrap_err().message(),
@@ -99,9 +99,9 @@ fn an_override_of_many_small_parts_is_refused_before_they_are_made() {
     );
 }
 
-/// As protobuf's own reader does, and with it Triton.
+/// Protobuf's own reader does the same, and so does Triton.
 #[test]
-fn overrides_that_are_no_strict_json_are_read() {
+fn lenient_json_is_accepted_in_overrides() {
     let strict = parse_json(r#"{"max_batch_size":4,"instance_group":[{"count":2}],"name":"m"}"#);
     let lenient = parse_json("{max_batch_size: 4, 'instance_group': [{count: 2,},], name: 'm',}");
     assert_eq!(lenient.expect("read"), strict.expect("read"));

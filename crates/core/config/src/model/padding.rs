@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_join_within_a_bucket_and_within_the_bound() {
+    fn requests_join_within_one_bucket_and_the_padding_limit() {
         let bounded = padding(&[], Some(0.25));
         assert!(bounded.admits(6, 8) && bounded.admits(0, 0) && !bounded.admits(5, 8));
         let bucketed = padding(&[8, 16], None);

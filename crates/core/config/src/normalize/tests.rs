@@ -24,7 +24,7 @@ const ONNX: [&str; 3] = ["onnxruntime", "onnxruntime_onnx", "model.onnx"];
 const TORCH: [&str; 3] = ["pytorch", "pytorch_libtorch", "model.pt"];
 
 #[test]
-fn finds_the_backend_by_the_file() {
+fn finds_the_backend_by_the_model_file() {
     check_backend("", &["README.md", "model.onnx"], ONNX);
     check_backend("", &["model.onnx/"], ONNX);
     check_backend("", &["model.pt"], TORCH);
@@ -48,7 +48,7 @@ fn finds_the_backend_by_the_file() {
 }
 
 #[test]
-fn finds_the_backend_by_what_is_written() {
+fn finds_the_backend_by_platform_or_backend_field() {
     check_backend("platform: 'onnxruntime_onnx'", &[], ONNX);
     check_backend("platform: 'onnxruntime_onnx'", &["model.py"], ONNX);
     check_backend("platform: 'libtorch'", &[], ["pytorch", "libtorch", "model.pt"]);
@@ -83,7 +83,7 @@ fn finds_the_backend_by_what_is_written() {
 }
 
 #[test]
-fn takes_the_backend_from_the_models_name_at_last() {
+fn finds_the_backend_by_the_model_name_last() {
     let raw = resolve_backend(RawModelConfig::default(), &context("a.identity", &[])).unwrap();
     assert_eq!((&*raw.backend, &*raw.default_model_filename), ("identity", "model.identity"));
     let error =
@@ -131,7 +131,7 @@ fn fills_in_instance_groups() {
 }
 
 #[test]
-fn fills_in_the_schedulers() {
+fn fills_in_schedulers() {
     let normalized = |source: &str| {
         crate::to_json(&normalize(parse_text(source).unwrap(), &context("m", &[])).unwrap().raw)
     };
@@ -152,7 +152,7 @@ fn fills_in_the_schedulers() {
 }
 
 #[test]
-fn filling_in_twice_changes_nothing() {
+fn normalizing_twice_changes_nothing() {
     let source =
         "backend: 'onnxruntime' max_batch_size: 2 dynamic_batching {} instance_group [{}, {}]";
     let once = normalize(parse_text(source).unwrap(), &context("m", &[])).unwrap();

@@ -8,7 +8,7 @@ fn all_places() -> Vec<Place> {
 }
 
 #[test]
-fn every_message_and_field_has_its_text() {
+fn every_message_and_field_is_documented() {
     let places = all_places();
     for place in &places {
         let name = place.message_name();
@@ -25,9 +25,9 @@ fn every_message_and_field_has_its_text() {
     assert_eq!(SECTIONS.len(), places.len());
 }
 
-/// What has a row in the table of support is told by that row, and nothing else is said to be.
+/// The page repeats each row of the table of warnings and adds no other.
 #[test]
-fn what_has_no_effect_is_told_by_the_table() {
+fn fields_without_effect_are_those_of_the_warning_table() {
     for place in all_places() {
         let section =
             SECTIONS.iter().find(|s| s.message == place.message_name()).expect("a section");
@@ -68,7 +68,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_said_to_be_refused_is() {
+fn fields_documented_as_refused_are_refused() {
     let refused = |here| matches!(here, FieldSupport::Refused(_));
     let told: Vec<String> = SECTIONS
         .iter()
@@ -84,9 +84,9 @@ fn what_is_said_to_be_refused_is() {
     }
 }
 
-/// The defaults that the page tells and the server fills in.
+/// The server fills in the defaults that the page documents.
 #[test]
-fn defaults_are_those_that_are_filled_in() {
+fn documented_defaults_are_those_filled_in() {
     let text = "backend: 'onnxruntime' max_batch_size: 6 dynamic_batching {}";
     let config = Host::default().configure(text).expect("a configuration");
     let crate::Scheduling::Dynamic(dynamic) = config.scheduling() else { panic!("no batching") };
@@ -98,7 +98,7 @@ fn defaults_are_those_that_are_filled_in() {
 }
 
 #[test]
-fn rows_of_the_page() {
+fn the_reference_page_has_the_expected_rows() {
     let page = reference();
     let row = |field: &str, section: &str| {
         let (_, rest) = page.split_once(&format!("\n## {section}\n")).expect("the section");

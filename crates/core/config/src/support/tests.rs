@@ -85,7 +85,7 @@ const EXAMPLES: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn every_row_acts() {
+fn every_row_of_the_warning_table_has_effect() {
     assert_eq!(ROWS.len(), EXAMPLES.len());
     for (row, &(field, base, with, without)) in ROWS.iter().zip(EXAMPLES) {
         assert_eq!(row.field, field, "examples are in the order of the rows");
@@ -100,7 +100,7 @@ fn texts(warnings: &[Diagnostic]) -> Vec<String> {
 }
 
 #[test]
-fn tensors_that_are_listed_twice() {
+fn tensors_listed_twice_are_reported() {
     let tensors = |side: &str, names: &[&str]| -> String {
         let one = |name| format!("{side} {{ name: '{name}' data_type: TYPE_FP32 dims: 1 }}\n");
         names.iter().map(one).collect()
@@ -120,7 +120,7 @@ fn tensors_that_are_listed_twice() {
 }
 
 #[test]
-fn several_warnings_are_all_given() {
+fn several_warnings_are_all_reported() {
     let config = model_config(&format!(
         "{ONNX} optimization {{ eager_batching: true gather_kernel_buffer_threshold: 1 }}"
     ));
@@ -129,7 +129,7 @@ fn several_warnings_are_all_given() {
 }
 
 #[test]
-fn of_groups_without_their_gpus_one_warning_says_all() {
+fn groups_with_missing_gpus_give_one_warning() {
     let warnings = |text: &str| -> Vec<String> {
         let tensors = "input { name: 'IN' data_type: TYPE_FP32 dims: 4 } \
                        output { name: 'OUT' data_type: TYPE_FP32 dims: 4 }";

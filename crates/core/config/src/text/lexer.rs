@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn divides_a_text_into_tokens() {
+    fn splits_a_text_into_tokens() {
         check(
             "name:\"a\" # no\n dims :[1,-1 ]",
             &["name", ":", "\"a\"", "dims", ":", "[", "1", ",", "-1", "]"],

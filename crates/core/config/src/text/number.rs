@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers() {
+    fn integers_are_parsed() {
         let cases = [
             ("0", Some(0)),
             ("00", Some(0)),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn enum_numbers() {
+    fn enum_numbers_are_parsed() {
         let cases = [
             ("2", Some(2)),
             ("0x2", Some(2)),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn floats() {
+    fn floats_are_parsed() {
         let inf = f64::INFINITY;
         let cases = [
             ("1", Some(1.0)),

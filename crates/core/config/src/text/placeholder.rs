@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_of_templates() {
+    fn template_placeholders_are_recognized() {
         check("max_batch_size: ${MAX_BATCH}", 17, Some("${MAX_BATCH}"));
         check("max_batch_size: $MAX # $", 17, Some("$MAX"));
         check("max_batch_size: {{ max_batch }}", 17, Some("{{ max_batch }}"));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn other_signs() {
+    fn other_signs_are_no_placeholders() {
         for line in [
             "$",
             "$$",

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes() {
+    fn escapes_are_decoded() {
         check("plain é", Some("plain é".as_bytes()));
         check(r#"\n\t\\\'\"\a\v"#, Some(b"\n\t\\'\"\x07\x0b"));
         check(r"\101\60\0", Some(b"A0\0"));

@@ -17,7 +17,7 @@ fn check_error(source: &str, expected: &str) {
 }
 
 #[test]
-fn reads_every_form() {
+fn reads_every_form_of_the_text_format() {
     check("", "{}");
     check(" # nothing\n", "{}");
     check("max_batch_size : 32", r#"{"max_batch_size": 32}"#);
@@ -167,14 +167,14 @@ const MISTAKES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn names_the_mistake_and_the_place() {
+fn errors_name_mistake_and_place() {
     for (source, expected) in MISTAKES {
         check_error(source, expected);
     }
 }
 
 #[test]
-fn keeps_to_its_limits() {
+fn limits_of_size_and_depth_are_enforced() {
     let error = parse_text(&"#".repeat((4 << 20) + 1)).unwrap_err();
     assert_eq!(error.message, "the configuration has more than 4 MiB");
     // Brackets without end neither recurse nor take long.
@@ -187,7 +187,7 @@ fn keeps_to_its_limits() {
 }
 
 #[test]
-fn a_text_of_many_small_parts_is_refused() {
+fn a_text_with_too_many_elements_is_refused() {
     for part in ["input{}", "metric_tags{}", "input{dims:1 dims:1 dims:1}"] {
         let error = parse_text(&part.repeat(70_000)).unwrap_err();
         assert_eq!(error.message, "lists and maps have more than 65536 members together");
@@ -195,7 +195,7 @@ fn a_text_of_many_small_parts_is_refused() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over() {
+fn a_byte_order_mark_is_ignored() {
     let config = parse_text("\u{feff}name: 'a'").expect("a file of an editor that writes one");
     assert_eq!(config.name, "a");
     assert_eq!(parse_text("\u{feff}").expect("nothing else"), parse_text("").expect("nothing"));

@@ -166,7 +166,7 @@ dynamic_batching {
 "#;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_text_is_parsed_back() {
         let raw = parse_text(TEXT).expect("valid");
         let written = to_text(&raw);
         assert_eq!(parse_text(&written).expect("valid"), raw);
@@ -179,7 +179,7 @@ dynamic_batching {
     }
 
     #[test]
-    fn every_corner_of_a_text_survives() {
+    fn special_characters_of_strings_round_trip() {
         let name: String = (0..300).filter_map(char::from_u32).chain(['ä', '\u{1f600}']).collect();
         let raw = RawModelConfig { name, ..RawModelConfig::default() };
         assert_eq!(parse_text(&to_text(&raw)).expect("valid"), raw);

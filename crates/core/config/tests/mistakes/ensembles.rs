@@ -24,7 +24,7 @@ fn check(head: &str, step: &str, expected: &str) {
 }
 
 #[test]
-fn names_of_the_model_and_of_the_ensemble() {
+fn unknown_tensor_names_of_a_step_are_reported_with_their_place() {
     check(
         HEAD,
         "    input_map { key: \"raw_\" value: \"bytes\" }\n    output_map { key: \"IMAGE\" value: \"picture\" }",
@@ -41,7 +41,7 @@ fn names_of_the_model_and_of_the_ensemble() {
 }
 
 #[test]
-fn types_shapes_and_batch_sizes() {
+fn mismatched_types_shapes_and_batch_sizes_are_reported() {
     let maps = "    input_map { key: \"RAW\" value: \"bytes\" }\n    output_map { key: \"IMAGE\" value: \"picture\" }";
     check(
         &HEAD.replace("TYPE_UINT8", "TYPE_INT8"),

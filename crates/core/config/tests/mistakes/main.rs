@@ -58,7 +58,7 @@ fn unescaped(text: &str) -> String {
 }
 
 #[test]
-fn every_mistake_has_its_place_and_advice() {
+fn every_mistake_has_a_place_and_advice() {
     let table = fs::read_to_string(TABLE).expect("the table");
     let mut now = String::new();
     let mut count = 0;
@@ -85,7 +85,7 @@ fn every_mistake_has_its_place_and_advice() {
 }
 
 #[test]
-fn every_mistake_of_the_table_can_be_rendered() {
+fn every_mistake_can_be_rendered() {
     let table = fs::read_to_string(TABLE).expect("the table");
     for text in table.lines().filter(|line| !line.starts_with(['#', '-']) && !line.is_empty()) {
         let text = unescaped(text);
@@ -106,7 +106,7 @@ fn every_mistake_of_the_table_can_be_rendered() {
 }
 
 #[test]
-fn all_mistakes_of_a_configuration_at_once() {
+fn all_mistakes_of_a_configuration_are_reported_at_once() {
     let text = "name: \"other\" backend: \"python\" max_batch_size: -1\n\
                 input [ { name: \"A\" dims: 1 },\n { name: \"B\" data_type: TYPE_FP32 dims: 0 } ]\n\
                 output { data_type: TYPE_FP32 dims: 1 }\n\
@@ -129,7 +129,7 @@ fn all_mistakes_of_a_configuration_at_once() {
 }
 
 #[test]
-fn all_mistakes_of_an_ensemble_at_once() {
+fn all_mistakes_of_an_ensemble_are_reported_at_once() {
     let places = |text: &str| -> Vec<String> {
         let source = ConfigSource::text("m/config.pbtxt", text);
         let names = NormalizeContext { directory_name: "m", ..NormalizeContext::default() };

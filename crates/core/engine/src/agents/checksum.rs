@@ -105,7 +105,7 @@ mod tests {
     const ABC: &str = "900150983cd24fb0d6963f7d28e17f72";
 
     #[test]
-    fn files_that_are_as_they_should_be_pass() {
+    fn files_with_the_right_checksum_pass() {
         assert_eq!(checked(&[]), Ok(()));
         for key in ["MD5:1/model.py", "md5:1/model.py", "Md5:./1/../1/model.py"] {
             assert_eq!(checked(&[(key, ABC)]), Ok(()), "{key}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_file_is_refused() {
+    fn files_with_another_checksum_are_refused() {
         let wrong = "0".repeat(32);
         let mismatch = |expected: &str| {
             Err(format!("Mismatched MD5 hash for file 1/model.py, expect: {expected}, got: {ABC}"))
@@ -141,9 +141,9 @@ mod tests {
         );
     }
 
-    /// Its digest would tell what the file is.
+    /// The digest would reveal the content of the file.
     #[test]
-    fn no_file_outside_of_the_model_is_read() {
+    fn files_outside_the_model_are_not_read() {
         for path in ["/etc/passwd", "../m2/1/model.py", "1/../../x", "", "."] {
             let error = checked(&[(&format!("MD5:{path}"), ABC)]).expect_err(path);
             assert!(error.ends_with("stays inside of the model's folder"), "{error}");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_bounded() {
+    fn the_number_of_files_is_bounded() {
         let parameters: BTreeMap<_, _> =
             (0..=MAX_FILES).map(|i| (format!("MD5:{i}"), ABC.to_owned())).collect();
         let error = check(&parameters, Path::new("/")).expect_err("too many");

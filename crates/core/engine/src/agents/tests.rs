@@ -58,7 +58,7 @@ fn visit(agents: &[&str]) -> Visit {
 }
 
 #[test]
-fn each_agent_sees_the_folder_of_the_one_before_and_learns_of_the_unload() {
+fn each_agent_gets_the_folder_of_the_previous_one_and_sees_the_unload() {
     let Visit { told, visited, _root } = visit(&["a", "checksum", "b"]);
     let folder = visited.expect("let pass");
     assert_eq!(fs::read_to_string(folder.path().join("text")).expect("text"), "own a b");
@@ -76,7 +76,7 @@ fn each_agent_sees_the_folder_of_the_one_before_and_learns_of_the_unload() {
 }
 
 #[test]
-fn agents_that_let_a_model_pass_learn_that_another_did_not() {
+fn earlier_agents_are_told_when_a_later_agent_refuses() {
     let visit = visit(&["a", "b", "refusing"]);
     assert_eq!(visit.visited.expect_err("refused").message(), "refused");
     let expected = ["b", "a"].map(|name| format!("{name} {LoadFail:?}"));
@@ -84,13 +84,13 @@ fn agents_that_let_a_model_pass_learn_that_another_did_not() {
 }
 
 #[test]
-fn without_agents_the_folder_stays() {
+fn without_changes_by_agents_the_folder_is_kept() {
     let Visit { visited, _root, .. } = visit(&["checksum"]);
     assert_eq!(visited.expect("let pass").path(), _root.path());
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_named_with_those_that_are() {
+fn an_unknown_agent_is_reported_with_the_known_ones() {
     let error = visit(&["other"]).visited.expect_err("unknown");
     let text = "unable to find 'libtritonrepoagent_other.so' for repo agent 'other': this server has the agents 'a', 'b', \
                 'checksum', 'refusing' and opens no libraries of others.";

@@ -49,7 +49,7 @@ fn wait(mut pending: pool::PendingOperation) -> Result<bool> {
 }
 
 #[test]
-fn more_than_the_limit_is_refused_and_named() {
+fn operations_over_the_limit_are_refused_by_name() {
     let pool = pool();
     let (first, release) = occupy(&pool, Operation::Query);
     let mut waiting: Vec<_> = (0..3).map(|_| pool.submit(Operation::Query, || Ok(true))).collect();
@@ -66,7 +66,7 @@ fn more_than_the_limit_is_refused_and_named() {
 }
 
 #[test]
-fn operations_on_one_model_keep_their_order_though_their_classes_differ() {
+fn operations_on_one_model_keep_their_order_across_classes() {
     let pool = pool();
     let (other, release) = occupy(&pool, load("a"));
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -92,7 +92,7 @@ fn operations_on_one_model_keep_their_order_though_their_classes_differ() {
 }
 
 #[test]
-fn a_panic_ends_one_operation() {
+fn a_panic_fails_only_its_operation() {
     let pool = pool();
     let error = wait(pool.submit(load("a"), || panic!("expected by the test"))).expect_err("ended");
     assert_eq!(error.message(), "the operation ended without a result");
@@ -100,7 +100,7 @@ fn a_panic_ends_one_operation() {
 }
 
 #[test]
-fn what_waits_when_the_pool_is_dropped_is_answered() {
+fn waiting_operations_are_answered_when_the_pool_is_dropped() {
     let pool = pool();
     let (first, release) = occupy(&pool, load("a"));
     let waiting = pool.submit(load("a"), || Ok(true));

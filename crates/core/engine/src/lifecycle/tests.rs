@@ -11,7 +11,7 @@ fn state(lifecycle: &Lifecycle, version: i64) -> String {
 }
 
 #[test]
-fn the_life_of_a_version() {
+fn a_version_passes_through_its_states() {
     let lifecycle = Lifecycle::default();
     let first = lifecycle.begin_loading(&"m".into(), 1, false);
     assert_eq!(state(&lifecycle, 1), "LOADING ");
@@ -27,7 +27,7 @@ fn the_life_of_a_version() {
 }
 
 #[test]
-fn an_unload_after_a_reload_leaves_the_new_record_alone() {
+fn an_unload_after_a_reload_keeps_the_new_record() {
     let lifecycle = Lifecycle::default();
     let old = lifecycle.begin_loading(&"m".into(), 1, false);
     lifecycle.loaded(&"m".into(), 1, old);
@@ -40,7 +40,7 @@ fn an_unload_after_a_reload_leaves_the_new_record_alone() {
 }
 
 #[test]
-fn the_line_that_a_model_failed_for_goes_with_the_failure() {
+fn the_excerpt_of_a_failure_is_removed_with_the_failure() {
     let (lifecycle, model) = (Lifecycle::default(), "m".into());
     lifecycle.set_excerpt(&model, "unknown".to_owned());
     assert_eq!(lifecycle.excerpt(&model), "");
@@ -57,7 +57,7 @@ fn the_line_that_a_model_failed_for_goes_with_the_failure() {
 }
 
 #[test]
-fn a_failed_reload_keeps_the_old_one_ready() {
+fn a_failed_reload_keeps_the_old_version_ready() {
     let lifecycle = Lifecycle::default();
     let old = lifecycle.begin_loading(&"m".into(), 1, false);
     lifecycle.loaded(&"m".into(), 1, old);
@@ -69,7 +69,7 @@ fn a_failed_reload_keeps_the_old_one_ready() {
 }
 
 #[test]
-fn a_model_that_no_repository_holds_is_known_only_if_it_was_ready() {
+fn a_model_missing_from_every_repository_is_known_only_if_it_was_ready() {
     let lifecycle = Lifecycle::default();
     let failing = lifecycle.begin_loading(&"m".into(), 1, true);
     lifecycle.failed(&"m".into(), 1, failing, "no such file".to_owned());
@@ -85,7 +85,7 @@ fn a_model_that_no_repository_holds_is_known_only_if_it_was_ready() {
 }
 
 #[test]
-fn a_model_that_was_removed_is_known_and_not_listed() {
+fn a_removed_model_is_known_but_not_listed() {
     let lifecycle = Lifecycle::default();
     let first = lifecycle.begin_loading(&"m".into(), 1, false);
     lifecycle.loaded(&"m".into(), 1, first);
@@ -104,7 +104,7 @@ fn a_model_that_was_removed_is_known_and_not_listed() {
 }
 
 #[test]
-fn removed_models_are_bounded() {
+fn the_number_of_removed_models_is_bounded() {
     let lifecycle = Lifecycle::default();
     for number in 0..=MAX_REMOVED_MODELS {
         let name = format!("m{number}");

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_gives_the_bounds_of_the_servers_histograms() {
+    fn configured_buckets_become_histogram_bounds() {
         let options = MetricsOptions { has_histogram_latencies: true, ..MetricsOptions::default() };
         let first = "nv_inference_first_response_histogram_ms";
         let own = settings(&control(first, "-1, 0.0, 1, 2.5"), &options).expect("ascending");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_that_do_not_ascend_are_refused_whether_they_are_shown_or_not() {
+    fn buckets_that_do_not_ascend_are_always_refused() {
         let text = control("galatea_inference_batch_size", "1, 4, 2");
         let error = settings(&text, &MetricsOptions::default()).expect_err("unsorted");
         assert_eq!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn summaries_have_the_quantiles_of_the_options() {
+    fn summaries_have_the_configured_quantiles() {
         let options = MetricsOptions {
             has_summary_latencies: true,
             summary_quantiles: vec![0.25],

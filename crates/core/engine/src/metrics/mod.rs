@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_of_models_come_after_those_of_the_server() {
+    fn metric_families_of_models_follow_those_of_the_server() {
         let metrics = ServerMetrics::new(Arc::new(EngineOptions::default()));
         let family = metrics.custom.family("seen", "", CustomMetricKind::Counter);
         let metric = family.expect("a family").metric(Labels::new(), None).expect("a series");

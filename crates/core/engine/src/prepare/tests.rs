@@ -36,7 +36,7 @@ fn check(config: &ModelConfig, inputs: Vec<Tensor>, expected: Result<u32, &str>)
 }
 
 #[test]
-fn batching_models() {
+fn inputs_of_batching_models_are_checked() {
     let optional = "input { name: 'B' data_type: TYPE_INT32 dims: -1 optional: true }";
     let model = config(4, &format!("{} {optional}", spec("A", DataType::Int32, &[2])));
     check(&model, vec![ints("A", &[3, 2], 24)], Ok(3));
@@ -99,7 +99,7 @@ fn batching_models() {
 }
 
 #[test]
-fn models_without_batching() {
+fn inputs_of_models_without_batching_are_checked() {
     let model = config(0, &spec("A", DataType::Int32, &[-1, 2]));
     check(&model, vec![ints("A", &[0, 2], 0)], Ok(1));
     check(
@@ -136,7 +136,7 @@ fn models_without_batching() {
 }
 
 #[test]
-fn an_item_without_its_batch_dimension_is_not_taken_for_a_large_batch() {
+fn an_item_without_batch_dimension_is_not_taken_for_a_large_batch() {
     let model = config(4, &spec("A", DataType::Int32, &[-1, 3]));
     let text = "[request id: <id_unknown>] inference request batch-size must be <= 4 for 'm'";
     let item = " (input 'A': [224,3] is the shape of one item without its batch dimension: send [1,224,3])";
@@ -145,7 +145,7 @@ fn an_item_without_its_batch_dimension_is_not_taken_for_a_large_batch() {
 }
 
 #[test]
-fn the_batch_dimension_is_told_apart() {
+fn the_batch_dimension_is_separated() {
     let of = |got: &[i64], dims: &[i64], has_batching| {
         error::batch_reading(&got.into(), &dims.into(), has_batching).trim().to_owned()
     };
@@ -159,7 +159,7 @@ fn the_batch_dimension_is_told_apart() {
 }
 
 #[test]
-fn string_tensors() {
+fn string_tensors_are_checked() {
     let model = config(0, &spec("S", DataType::Bytes, &[2]));
     check(&model, vec![strings(&[2], b"\x01\0\0\0a\0\0\0\0")], Ok(1));
     check(
@@ -196,7 +196,7 @@ fn string_tensors() {
 }
 
 #[test]
-fn requested_outputs_must_exist() {
+fn unknown_requested_outputs_are_refused() {
     let model = config(0, "");
     let mut request = InferRequest::new("m");
     request.outputs = vec!["OUT".into()];

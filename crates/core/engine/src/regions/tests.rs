@@ -56,7 +56,7 @@ fn assert_fails<T>(result: Result<T>, code: Code, text: &str) {
 }
 
 #[test]
-fn a_region_is_read_and_written_from_its_own_start() {
+fn region_offsets_are_relative_to_the_regions_start() {
     let fixture = Fixture::new();
     let mut content = vec![0; PAGE as usize];
     content.extend(0..64);
@@ -71,7 +71,7 @@ fn a_region_is_read_and_written_from_its_own_start() {
 }
 
 #[test]
-fn what_was_read_does_not_change_with_the_memory() {
+fn data_that_was_read_does_not_change_with_the_region() {
     let fixture = Fixture::new();
     fixture.write_file("k", b"before");
     fixture.register("/k", 0, 6).expect("it is there");
@@ -81,7 +81,7 @@ fn what_was_read_does_not_change_with_the_memory() {
 }
 
 #[test]
-fn a_file_that_is_cut_is_an_error_and_no_signal() {
+fn access_to_a_truncated_file_is_an_error_and_no_signal() {
     let fixture = Fixture::new();
     fixture.write_file("k", &[7; 64]);
     fixture.register("/k", 0, 64).expect("it is there");
@@ -100,7 +100,7 @@ fn a_file_that_is_cut_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn spans_outside_of_their_region_are_refused_whatever_the_file_has() {
+fn spans_outside_their_region_are_refused_even_if_the_file_is_longer() {
     let fixture = Fixture::new();
     fixture.write_file("k", &[7; 128]);
     fixture.register("/k", 0, 64).expect("it is there");
@@ -126,7 +126,7 @@ fn spans_outside_of_their_region_are_refused_whatever_the_file_has() {
 }
 
 #[test]
-fn copies_count_to_the_budget_while_they_live() {
+fn copies_count_against_the_budget_while_they_exist() {
     let budget = MemoryBudget::new(100 << 10);
     let fixture = Fixture::within(budget.clone());
     fixture.write_file("k", &[]);
@@ -144,7 +144,7 @@ fn copies_count_to_the_budget_while_they_live() {
 }
 
 #[test]
-fn what_cannot_be_registered_says_why_and_leaves_no_descriptor() {
+fn a_refused_registration_names_the_reason_and_leaks_no_descriptor() {
     let fixture = Fixture::new();
     let folder = fixture.folder.path();
     fixture.write_file("k", &[7; 64]);
@@ -184,7 +184,7 @@ fn descriptors_in(folder: &Path) -> usize {
 }
 
 #[test]
-fn names_are_unique_and_regions_are_listed_by_name() {
+fn region_names_are_unique_and_listed_in_order() {
     let fixture = Fixture::new();
     fixture.write_file("k", &[7; 64]);
     let [b, a] = ["b", "a"].map(|name| description(name, "k", 0, 64));
@@ -224,7 +224,7 @@ fn a_span_outlives_its_registration_and_its_file() {
 }
 
 #[test]
-fn regions_are_unregistered_while_others_read_and_write_them() {
+fn regions_can_be_unregistered_during_reads_and_writes() {
     let fixture = Fixture::new();
     fixture.write_file("k", &[7; 4096]);
     let use_region = || {

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_custom_configuration_comes_first_where_it_is() {
+    fn a_named_custom_configuration_takes_precedence() {
         let (plain, custom) = ("config.pbtxt", "configs/h100.pbtxt");
         assert_eq!(read("h100", &[plain, custom]), Ok(custom.to_owned()));
         assert_eq!(read("h100", &[custom]), Ok(custom.to_owned()));

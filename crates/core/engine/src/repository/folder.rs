@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn model_names_are_one_component_of_a_path() {
+    fn model_names_are_single_path_components() {
         for name in ["m", "a.b", "..a", "ä", "a b"] {
             assert!(is_model_name(name), "{name}");
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn version_folders() {
+    fn version_folders_are_positive_numbers() {
         for (entry, expected) in [
             ("1", Some(1)),
             ("12", Some(12)),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_could_be_meant_as_versions_are_named() {
+    fn folders_that_look_like_versions_are_reported() {
         let zeros = Some("contains leading zeros in its directory name");
         let text = Some("fails to convert to integral number");
         let expected = [("003", zeros), ("0x5", zeros), ("abc", text), ("5x", text), ("-1", text)];

@@ -152,7 +152,7 @@ mod tests {
     use crate::repository::FolderLease;
 
     #[test]
-    fn the_folder_of_a_model_is_its_name() {
+    fn the_model_folder_is_shown_as_the_model_name() {
         let root = tempfile::tempdir().expect("folder");
         let real = root.path().join("real");
         fs::create_dir(&real).expect("folder");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn of_other_paths_of_this_machine_the_last_part_stays() {
+    fn other_host_paths_are_cut_to_their_last_part() {
         for (text, told) in [
             (
                 "no space left: '/tmp/galatea home/envs' has 3 MB free",

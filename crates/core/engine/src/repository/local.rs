@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_root_that_cannot_be_read_is_named() {
+    fn an_unreadable_root_is_named() {
         let folder = tempfile::tempdir().expect("folder");
         assert!(LocalRoot::at(folder.path()).check().is_ok());
         let file = folder.path().join("file");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_folder_has_the_given_name_and_links_are_no_models() {
+    fn one_folder_gets_the_given_name_and_links_are_ignored() {
         let place = tempfile::tempdir().expect("folder");
         for folder in ["model/1", "inner/1"] {
             fs::create_dir_all(place.path().join(folder)).expect("folder");

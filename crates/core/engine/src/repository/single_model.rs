@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_the_files_as_they_were_given() {
+    fn given_paths_lead_to_the_original_files() {
         let path = |root: Arc<dyn RepositoryRoot>, inside: &str| {
             root.path_of("m", inside).expect("here").display().to_string()
         };
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_a_repository_of_one_model() {
+    fn a_model_folder_is_a_repository_of_one_model() {
         let home = tempfile::tempdir().expect("folder");
         let folder = home.path().join("iris");
         fs::create_dir_all(folder.join("1")).expect("folder");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_first_version_of_a_model_and_is_not_copied() {
+    fn a_model_file_is_version_1_and_is_not_copied() {
         let home = tempfile::tempdir().expect("folder");
         let file = home.path().join("a \"b\".v2.onnx");
         fs::write(&file, "weights").expect("file");
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_beside_a_file_counts_and_keeps_its_lines() {
+    fn a_configuration_beside_a_model_file_is_used_with_its_line_numbers() {
         let home = tempfile::tempdir().expect("folder");
         let file = home.path().join("ä.py");
         fs::write(&file, "").expect("file");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn files_elsewhere_count_by_path_and_version() {
+    fn remote_files_are_compared_by_path_and_version() {
         let of = |files: &[(&str, u8)]| FolderSnapshot::of_listing(files.iter().copied());
         let base = of(&[("1/model", 1), ("2/a/b", 1), ("config.pbtxt", 1)]);
         let cached = [("1/__pycache__/x", 9), ("1/model", 1), ("2/a/b", 1), ("config.pbtxt", 1)];
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_a_file_counts_and_bytecode_does_not() {
+    fn every_file_change_counts_except_bytecode() {
         let root = tempfile::tempdir().expect("folder");
         let path = |name: &str| root.path().join(name);
         fs::create_dir_all(path("1/a/b")).expect("folder");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_without_end_have_an_end() {
+    fn endless_link_trees_are_bounded() {
         let root = tempfile::tempdir().expect("folder");
         fs::create_dir_all(root.path().join("1/deep")).expect("folder");
         // Links to above make a tree of 2^depth folders, and one to the machine's root a tree of everything.

@@ -33,7 +33,7 @@ fn finds_models_and_versions() {
 }
 
 #[test]
-fn links_that_lead_nowhere_are_no_models_and_no_versions() {
+fn broken_links_are_neither_models_nor_versions() {
     let root = tempfile::tempdir().expect("temp dir");
     fs::create_dir_all(root.path().join("m/1")).expect("dir");
     for link in ["nowhere", "m/2"] {
@@ -45,7 +45,7 @@ fn links_that_lead_nowhere_are_no_models_and_no_versions() {
 }
 
 #[test]
-fn a_name_in_two_repositories_is_refused() {
+fn a_model_name_in_two_repositories_is_refused() {
     let (one, two) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
     for root in [&one, &two] {
         fs::create_dir_all(root.path().join("m/1")).expect("dir");
@@ -100,7 +100,7 @@ impl RepositoryRoot for Remote {
 }
 
 #[test]
-fn a_fetched_copy_is_kept_for_as_long_as_it_is_leased() {
+fn a_fetched_copy_is_kept_while_it_is_leased() {
     let local = tempfile::tempdir().expect("folder");
     let repository = Repository::new(
         vec![LocalRoot::at(local.path()), Arc::new(Remote)],
@@ -118,7 +118,7 @@ fn a_fetched_copy_is_kept_for_as_long_as_it_is_leased() {
 }
 
 #[test]
-fn each_repository_is_a_namespace_where_that_is_asked_for() {
+fn repositories_are_namespaces_if_enabled() {
     let local = tempfile::tempdir().expect("folder");
     for dir in ["far/1", "near/1"] {
         fs::create_dir_all(local.path().join(dir)).expect("folder");

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regular_files_are_read_up_to_the_bound() {
+    fn regular_files_are_read_up_to_the_limit() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("text");
         fs::write(&path, "a\nb").expect("written");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_what_to_do() {
+    fn an_unreadable_file_is_reported_with_advice() {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("text");
         std::os::unix::fs::symlink("text", &path).expect("link");

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_a_version_and_those_that_all_share() {
+    fn files_of_a_version_and_shared_files_are_listed() {
         let root = tempfile::tempdir().expect("folder");
         let folder = root.path().join("m");
         for path in [

@@ -47,7 +47,7 @@ fn error_of(data_type: &str, dims: &str, data: &str, folder: &TempDir) -> Error 
 }
 
 #[test]
-fn zeros_and_strings_that_are_empty() {
+fn zero_data_gives_zeros_and_empty_strings() {
     let folder = folder();
     assert_eq!(bytes_of("INT16", "3", "zero_data: true", &folder), [0; 6]);
     assert!(bytes_of("FP64", "0", "zero_data: true", &folder).is_empty());
@@ -57,7 +57,7 @@ fn zeros_and_strings_that_are_empty() {
 }
 
 #[test]
-fn random_elements_are_the_same_at_each_load_and_harmless() {
+fn random_data_is_valid_and_equal_at_each_load() {
     let folder = folder();
     let random = |data_type| bytes_of(data_type, "1000", "random_data: true", &folder);
     assert_eq!(random("INT64"), random("INT64"));
@@ -79,7 +79,7 @@ fn random_elements_are_the_same_at_each_load_and_harmless() {
 }
 
 #[test]
-fn files_are_read_as_far_as_they_are_needed() {
+fn data_files_are_read_as_far_as_needed() {
     let folder = folder();
     fs::create_dir(folder.path().join("warmup/sub")).expect("folder");
     fs::write(folder.path().join("warmup/sub/data"), "abcdefgh").expect("written");
@@ -97,7 +97,7 @@ fn files_are_read_as_far_as_they_are_needed() {
 }
 
 #[test]
-fn what_is_no_file_of_the_model_is_refused() {
+fn files_outside_the_model_are_refused() {
     let folder = folder();
     let pipe = Command::new("mkfifo").arg(folder.path().join("warmup/pipe")).status();
     assert!(pipe.expect("started").success());
@@ -116,7 +116,7 @@ fn what_is_no_file_of_the_model_is_refused() {
 }
 
 #[test]
-fn what_a_configuration_asks_for_is_bounded() {
+fn the_size_of_warm_up_data_is_bounded() {
     let folder = folder();
     let huge = fs::File::create(folder.path().join("warmup/huge")).expect("file");
     huge.set_len(1 << 40).expect("sparse");
@@ -141,7 +141,7 @@ fn what_a_configuration_asks_for_is_bounded() {
 }
 
 #[test]
-fn a_sample_that_does_not_fit_is_refused_at_its_field() {
+fn a_mismatched_sample_is_refused_with_its_field() {
     let folder = folder();
     for (data_type, dims, text, field) in [
         (
@@ -173,7 +173,7 @@ fn a_sample_that_does_not_fit_is_refused_at_its_field() {
 }
 
 #[test]
-fn batches_and_counts() {
+fn samples_have_their_batch_size_and_count() {
     let folder = folder();
     let input = "max_batch_size: 4 input { name: 'IN' data_type: TYPE_INT8 dims: 2 }";
     let sample = |size: u32| {
@@ -190,7 +190,7 @@ fn batches_and_counts() {
 }
 
 #[test]
-fn inputs_that_the_model_does_not_have_are_left_out_and_optional_ones_may_be() {
+fn unknown_inputs_are_ignored_and_optional_inputs_may_be_omitted() {
     let folder = folder();
     let inputs = "input { name: 'IN' data_type: TYPE_INT8 dims: 1 } \
                   input { name: 'MORE' data_type: TYPE_INT8 dims: 1 optional: true }";
@@ -218,7 +218,7 @@ const CONTROLS: &str = "max_batch_size: 2 input { name: 'IN' data_type: TYPE_INT
     control_input { name: 'I' control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } } }";
 
 #[test]
-fn a_sample_may_say_what_the_model_is_told_of_a_sequence() {
+fn a_sample_may_set_sequence_controls() {
     let folder = folder();
     let sample = "model_warmup { name: 'w' batch_size: 1 \
                   inputs { key: 'IN' value { data_type: TYPE_INT8 dims: 1 zero_data: true } } \

@@ -21,7 +21,7 @@ fn archive(place: &Path) -> Arc<dyn RepositoryRoot> {
 }
 
 #[test]
-fn a_model_of_an_added_repository_is_loaded_under_the_name_it_was_given() {
+fn a_model_of_an_added_repository_is_loaded_under_its_given_name() {
     let place = tempfile::tempdir().expect("folder");
     let f = explicit(|_| ());
     let root = archive(place.path());
@@ -41,7 +41,7 @@ fn a_model_of_an_added_repository_is_loaded_under_the_name_it_was_given() {
 }
 
 #[test]
-fn a_load_that_failed_leaves_nothing_once_its_repository_is_removed() {
+fn a_failed_load_leaves_no_trace_after_its_repository_is_removed() {
     let place = tempfile::tempdir().expect("folder");
     let f = explicit(|_| ());
     let root = archive(place.path());
@@ -56,7 +56,7 @@ fn a_load_that_failed_leaves_nothing_once_its_repository_is_removed() {
 }
 
 #[test]
-fn a_place_and_a_name_are_taken_once() {
+fn a_repository_path_and_name_can_be_added_once() {
     let (one, two) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
     let f = explicit(|_| ());
     f.engine.add_repository(archive(one.path())).expect("readable");
@@ -75,7 +75,7 @@ fn a_place_and_a_name_are_taken_once() {
 }
 
 #[test]
-fn only_explicit_control_adds_repositories() {
+fn only_explicit_control_may_add_repositories() {
     let place = tempfile::tempdir().expect("folder");
     for mode in [ControlMode::None, ControlMode::Poll] {
         let f = fixture(mode, &[], |_| ());
@@ -85,7 +85,7 @@ fn only_explicit_control_adds_repositories() {
 }
 
 #[test]
-fn with_namespaces_models_of_added_repositories_may_share_their_inner_names() {
+fn added_repositories_with_namespaces_may_share_model_names() {
     let places = [tempfile::tempdir().expect("folder"), tempfile::tempdir().expect("folder")];
     let options = EngineOptions {
         control_mode: ControlMode::Explicit,

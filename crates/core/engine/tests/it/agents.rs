@@ -68,7 +68,7 @@ impl Copying {
 }
 
 #[test]
-fn the_folder_of_an_agent_is_loaded_and_the_agent_sees_its_unload() {
+fn the_folder_made_by_an_agent_is_loaded_and_the_agent_sees_the_unload() {
     let agent = Copying::default();
     let f = engine(&agent, |root| add_model(root, "m", &[1], &config(&[("version", "7")])));
     f.engine.load_model("m", LoadOverrides::default()).expect("loaded");
@@ -83,7 +83,7 @@ fn the_folder_of_an_agent_is_loaded_and_the_agent_sees_its_unload() {
 }
 
 #[test]
-fn a_reload_is_followed_on_its_own() {
+fn an_agent_follows_each_load_separately() {
     let agent = Copying::default();
     let f = engine(&agent, |root| add_model(root, "m", &[1], &config(&[("version", "1")])));
     f.engine.load_model("m", LoadOverrides::default()).expect("loaded");
@@ -96,7 +96,7 @@ fn a_reload_is_followed_on_its_own() {
 }
 
 #[test]
-fn an_agent_learns_that_a_load_failed_and_nothing_stays() {
+fn an_agent_is_told_of_a_failed_load_and_its_folder_is_removed() {
     let agent = Copying::default();
     let failing = config(&[("version", "1"), ("file", "fails_to_load")]);
     let f = engine(&agent, |root| add_model(root, "m", &[1], &failing));

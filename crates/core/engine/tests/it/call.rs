@@ -132,7 +132,7 @@ fn decoded(
 }
 
 #[test]
-fn a_call_takes_its_steps_in_order() {
+fn the_steps_of_a_call_run_in_order() {
     let fixture = explicit(|root| add_model(root, "m", &[1, 2], CONFIG));
     fixture.engine.load_model("m", Default::default()).expect("loads");
     let (mut record, mut client) = (Noted::default(), Client::new(1));
@@ -153,7 +153,7 @@ fn a_call_takes_its_steps_in_order() {
 }
 
 #[test]
-fn a_model_is_not_looked_for_where_the_sender_may_not_ask_it() {
+fn a_model_is_not_looked_up_for_an_unauthorized_caller() {
     let fixture = explicit(|_| {});
     let mut record = Noted::default();
     let text = |error: Error| error.message().to_owned();
@@ -169,7 +169,7 @@ fn a_model_is_not_looked_for_where_the_sender_may_not_ask_it() {
 }
 
 #[test]
-fn a_request_without_room_is_not_decoded() {
+fn a_request_over_the_memory_budget_is_not_decoded() {
     let fixture = explicit(|root| add_model(root, "m", &[1], CONFIG));
     fixture.engine.load_model("m", Default::default()).expect("loads");
     let mut record = Noted::default();
@@ -184,7 +184,7 @@ fn a_request_without_room_is_not_decoded() {
 }
 
 #[test]
-fn a_call_that_is_dropped_cancels_its_request_and_one_that_has_ended_does_not() {
+fn a_dropped_call_cancels_its_request_unless_it_has_ended() {
     let fixture = explicit(|root| add_model(root, "m", &[1], CONFIG));
     fixture.engine.load_model("m", Default::default()).expect("loads");
     fixture.backend.gate.set(true);
@@ -208,7 +208,7 @@ fn a_call_that_is_dropped_cancels_its_request_and_one_that_has_ended_does_not() 
 }
 
 #[test]
-fn a_request_that_its_model_refuses_is_observed_to_its_end() {
+fn a_request_refused_by_its_model_is_observed_to_its_end() {
     let fixture = explicit(|root| add_model(root, "m", &[1], CONFIG));
     fixture.engine.load_model("m", Default::default()).expect("loads");
     let mut record = Noted::default();

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_step() {
+    fn fields_of_every_kind_are_set_by_their_path() {
         let base = json!({"input": [{"name": "x"}, {"name": "y"}], "dynamic_batching": {}});
         for (path, expected) in [
             ("max_batch_size", json!({"max_batch_size": 7})),

@@ -30,7 +30,7 @@ fn loads_begun(f: &Fixture) -> u64 {
 }
 
 #[test]
-fn waiting_loads_of_a_slow_model_starve_nothing_and_do_not_hold_up_the_exit() {
+fn waiting_loads_of_a_slow_model_block_neither_others_nor_the_exit() {
     let f = slow_and_quick();
     let control = f.engine.control();
     let load = |model: &str| control.load(model.to_owned(), LoadOverrides::default());
@@ -61,7 +61,7 @@ fn waiting_loads_of_a_slow_model_starve_nothing_and_do_not_hold_up_the_exit() {
 }
 
 #[test]
-fn loads_that_wait_for_the_same_model_are_done_once() {
+fn waiting_loads_of_the_same_model_are_done_once() {
     let f = slow_and_quick();
     let control = f.engine.control();
     let first = control.load("m".to_owned(), LoadOverrides::default());
@@ -84,7 +84,7 @@ fn loads_that_wait_for_the_same_model_are_done_once() {
 }
 
 #[test]
-fn a_load_whose_caller_has_gone_does_not_begin() {
+fn a_load_with_a_gone_caller_does_not_begin() {
     let f = slow_and_quick();
     let control = f.engine.control();
     let first = control.load("m".to_owned(), LoadOverrides::default());
@@ -99,7 +99,7 @@ fn a_load_whose_caller_has_gone_does_not_begin() {
 }
 
 #[test]
-fn a_model_that_does_not_answer_whether_it_is_ready_keeps_one_thread() {
+fn a_hanging_readiness_check_occupies_one_thread() {
     let f = slow_and_quick();
     let control = f.engine.control();
     f.backend.readiness_gate.set(true);

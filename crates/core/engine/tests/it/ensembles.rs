@@ -70,7 +70,7 @@ fn executions(engine: &Engine, model: &str) -> u64 {
 }
 
 #[test]
-fn at_start_ensembles_load_after_their_models() {
+fn ensembles_load_after_their_models_at_start() {
     let f = fixture(ControlMode::None, &[], |root| {
         add_chain(root, "a_outer", &["b_inner", "z"]);
         add_chain(root, "b_inner", &["y", "z"]);
@@ -97,7 +97,7 @@ fn at_start_ensembles_load_after_their_models() {
 }
 
 #[test]
-fn an_explicit_load_also_loads_the_models_that_are_missing() {
+fn an_explicit_load_also_loads_missing_models() {
     let f = explicit(|root| {
         add_chain(root, "outer", &["inner"]);
         add_chain(root, "inner", &["a", "b"]);
@@ -121,7 +121,7 @@ fn an_explicit_load_also_loads_the_models_that_are_missing() {
 }
 
 #[test]
-fn ensembles_are_unloaded_and_loaded_with_the_models_they_need() {
+fn ensembles_are_loaded_and_unloaded_with_their_models() {
     let f = explicit(|root| {
         add_chain(root, "outer", &["inner"]);
         add_chain(root, "inner", &["a"]);
@@ -143,9 +143,9 @@ fn ensembles_are_unloaded_and_loaded_with_the_models_they_need() {
     });
 }
 
-/// The unload comes while a reload of the model is under way, so that the ensemble finds the model ready.
+/// The unload arrives during a reload of the model, so the ensemble finds the model ready.
 #[test]
-fn an_ensemble_does_not_outlive_a_model_that_is_unloaded_while_it_loads() {
+fn an_ensemble_is_unloaded_if_its_model_is_unloaded_during_the_load() {
     let f = explicit(|root| {
         add_chain(root, "e", &["a"]);
         add_model(root, "a", &[1], CONFIG);
@@ -178,7 +178,7 @@ fn an_ensemble_does_not_outlive_a_model_that_is_unloaded_while_it_loads() {
 }
 
 #[test]
-fn a_changed_model_is_loaded_again_with_the_ensemble_that_is_named() {
+fn a_changed_model_is_reloaded_with_its_ensemble() {
     let f = explicit(|root| {
         add_chain(root, "e", &["a", "b"]);
         add_model(root, "a", &[1], CONFIG);
@@ -230,7 +230,7 @@ fn add_invalid(root: &Path) {
 }
 
 #[test]
-fn texts_of_ensembles_that_cannot_be_loaded() {
+fn ensembles_that_cannot_be_loaded_are_reported() {
     let f = explicit(add_invalid);
     for (name, expected) in [
         (
@@ -296,7 +296,7 @@ fn a_step_cannot_name_a_folder_outside_the_repository() {
 }
 
 #[test]
-fn a_step_that_names_no_model_is_told_the_nearest() {
+fn a_step_with_an_unknown_model_gets_the_nearest_name() {
     let f = explicit(|root| {
         add_model(root, "resize", &[1], CONFIG);
         add_chain(root, "e", &["rezise"]);
@@ -313,7 +313,7 @@ fn a_step_that_names_no_model_is_told_the_nearest() {
 }
 
 #[test]
-fn the_failure_of_a_model_fails_every_ensemble_above_it() {
+fn the_failure_of_a_model_fails_every_dependent_ensemble() {
     let f = explicit(add_invalid);
     let error = load(&f, "on_c").expect_err("a circle below");
     assert!(
@@ -335,7 +335,7 @@ fn the_failure_of_a_model_fails_every_ensemble_above_it() {
 }
 
 #[test]
-fn a_reload_that_no_longer_fits_unloads_the_ensemble() {
+fn a_reload_that_no_longer_matches_unloads_the_ensemble() {
     let f = explicit(|root| {
         add_chain(root, "e", &["a"]);
         add_model(root, "a", &[1], CONFIG);
@@ -396,7 +396,7 @@ fn in_flight() -> (Fixture, oneshot::Receiver<Result<InferResponse>>) {
 }
 
 #[test]
-fn requests_in_flight_run_their_later_steps_when_the_server_exits() {
+fn requests_in_progress_run_their_later_steps_during_the_exit() {
     let (f, answer) = in_flight();
     assert!(!f.engine.shutdown(Instant::now()), "one request is still held back");
     let late = ask(&f.engine, "e", 1).expect_err("too late");
@@ -408,7 +408,7 @@ fn requests_in_flight_run_their_later_steps_when_the_server_exits() {
 }
 
 #[test]
-fn requests_in_flight_run_their_later_steps_when_a_model_is_unloaded() {
+fn requests_in_progress_run_their_later_steps_during_an_unload() {
     let (f, answer) = in_flight();
     f.engine.unload_model("b", false).expect("unloads");
     let index = index(&f.engine);
@@ -420,7 +420,7 @@ fn requests_in_flight_run_their_later_steps_when_a_model_is_unloaded() {
 }
 
 #[test]
-fn a_refused_step_names_the_ensemble() {
+fn an_error_about_a_step_names_the_ensemble() {
     let f = explicit(|root| {
         add_model(root, "a", &[1], &CONFIG.replace("dims: 1", "dims: -1"));
         add_model(root, "b", &[1], CONFIG);

@@ -39,7 +39,7 @@ fn names_of_failed_loads_do_not_stay_in_memory() {
 }
 
 #[test]
-fn ensembles_that_are_refused_do_not_stay_in_memory() {
+fn refused_ensembles_do_not_stay_in_memory() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let padding = "x".repeat(3 << 20);
     let config = |tail: &str| {
@@ -67,7 +67,7 @@ fn ensembles_that_are_refused_do_not_stay_in_memory() {
 }
 
 #[test]
-fn a_reason_is_remembered_in_part() {
+fn a_long_failure_reason_is_cut() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let name = "y".repeat(1 << 20);
     let error =
@@ -78,7 +78,7 @@ fn a_reason_is_remembered_in_part() {
 }
 
 #[test]
-fn files_of_a_load_request_are_gone_when_it_fails_and_when_the_model_is_replaced() {
+fn files_of_a_load_request_are_removed_on_failure_and_replacement() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let config = r#"{"backend":"copy","max_batch_size":4,
         "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
@@ -106,7 +106,7 @@ fn files_of_a_load_request_are_gone_when_it_fails_and_when_the_model_is_replaced
 }
 
 #[test]
-fn too_many_or_too_deep_files_are_refused_before_any_is_written() {
+fn too_many_or_too_deep_files_are_refused_before_writing() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let mut many = overrides("{}".to_owned());
     many.files = (0..5000).map(|i| (format!("1/{i}"), vec![0].into())).collect();
@@ -127,7 +127,7 @@ fn too_many_or_too_deep_files_are_refused_before_any_is_written() {
 }
 
 #[test]
-fn a_panic_while_loading_is_the_reason_and_the_model_can_be_loaded_again() {
+fn a_panic_while_loading_is_the_reason_and_the_model_can_be_reloaded() {
     let f = explicit(|root| {
         add_model(root, "m", &[1, 2], &format!("{CONFIG} version_policy {{ all {{}} }}"));
         fs::write(root.join("m/2/panics"), "").expect("file");
@@ -145,7 +145,7 @@ fn a_panic_while_loading_is_the_reason_and_the_model_can_be_loaded_again() {
 }
 
 #[test]
-fn files_of_load_requests_are_gone_also_after_an_exit_that_was_forced() {
+fn files_of_load_requests_are_removed_after_a_forced_exit() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let config = r#"{"backend":"copy","max_batch_size":4,
         "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
@@ -165,9 +165,9 @@ fn files_of_load_requests_are_gone_also_after_an_exit_that_was_forced() {
     answer.blocking_recv().expect("answered").expect("an answer");
 }
 
-/// Failures of every part of a load, each of which knows the path of what it could not use.
+/// Every part of a load fails in turn; each error knows the path of its file.
 #[test]
-fn errors_that_clients_read_do_not_show_where_the_repository_is() {
+fn errors_sent_to_clients_do_not_show_the_repository_path() {
     let with_labels = CONFIG.replace("name: \"OUT\"", "name: \"OUT\" label_filename: \"none\"");
     let f = explicit(|root| {
         add_model(root, "loading", &[1], CONFIG);
@@ -218,7 +218,7 @@ fn open_things(models: &std::path::Path) -> [usize; 3] {
 }
 
 #[test]
-fn two_hundred_failed_loads_leave_nothing_behind() {
+fn two_hundred_failed_loads_leave_no_files_or_memory() {
     let ways = ["fails_to_load", "fails_to_complete", "fails_to_start", "panics"];
     let f = explicit(|root| {
         add_model(root, "m", &[1], CONFIG);

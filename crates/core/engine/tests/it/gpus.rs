@@ -94,7 +94,7 @@ fn place_or(
 }
 
 #[test]
-fn groups_without_a_kind_use_the_gpus_where_there_are_some() {
+fn groups_without_a_kind_use_available_gpus() {
     assert_eq!(place(&[], true, "").unwrap(), ["m_0 Cpu 0"]);
     assert_eq!(place(&[0, 1], true, "").unwrap(), ["m_0_gpu0 Gpu 0", "m_0_gpu1 Gpu 1"]);
     let counted = "instance_group { count: 2 kind: KIND_GPU gpus: [ 1 ] }";
@@ -116,7 +116,7 @@ fn a_backend_without_gpu_support_uses_the_cpu_unless_a_gpu_is_requested() {
 }
 
 #[test]
-fn groups_for_gpus_run_on_the_cpu_where_the_server_may() {
+fn gpu_groups_run_on_the_cpu_if_the_server_allows_it() {
     let on_cpu = |gpus, has_gpus, groups| place_or(MissingGpus::UseCpu, gpus, has_gpus, groups);
     let two = ["m_0_0 Cpu 0", "m_0_1 Cpu 0"];
     let counted = "instance_group { count: 1 kind: KIND_GPU gpus: [ 0, 1 ] }";

@@ -49,7 +49,7 @@ impl Fixture {
 }
 
 #[test]
-fn instances_come_and_go_and_the_version_stays() {
+fn instances_are_added_and_removed_without_a_reload() {
     let f = ready(&cpu(3));
     ask(&f.engine, 1).expect("answered");
     for (count, made) in [(4, 4), (3, 4), (4, 5), (1, 5)] {
@@ -67,7 +67,7 @@ fn instances_come_and_go_and_the_version_stays() {
 }
 
 #[test]
-fn no_request_fails_while_instances_come_and_go() {
+fn changing_instances_fails_no_request() {
     let f = ready(&cpu(2));
     thread::scope(|scope| {
         let asker = || (0..300).for_each(|value| drop(ask(&f.engine, value).expect("answered")));
@@ -81,7 +81,7 @@ fn no_request_fails_while_instances_come_and_go() {
 }
 
 #[test]
-fn a_request_that_executes_holds_up_the_removal_of_its_instance_only() {
+fn an_executing_request_delays_only_the_removal_of_its_instance() {
     let f = ready(&cpu(1));
     let model = f.engine.model("m", None).expect("ready");
     f.backend.gate.set(true);
@@ -104,7 +104,7 @@ fn a_request_that_executes_holds_up_the_removal_of_its_instance_only() {
 }
 
 #[test]
-fn instances_that_fail_to_start_leave_everything_as_it_is() {
+fn instances_that_fail_to_start_change_nothing() {
     let f = ready(&cpu(2));
     let marker = f.root.path().join("m_0_3.fails_to_start");
     fs::write(&marker, "").expect("file");
@@ -126,7 +126,7 @@ fn instances_that_fail_to_start_leave_everything_as_it_is() {
 }
 
 #[test]
-fn groups_that_cannot_be_are_refused_and_the_version_stays() {
+fn invalid_groups_are_refused_without_a_change() {
     let f = ready(&cpu(2));
     let gpu = with("instance_group { count: 2 kind: KIND_GPU }");
     let error = f.load(&gpu).expect_err("no GPU");
@@ -142,7 +142,7 @@ fn groups_that_cannot_be_are_refused_and_the_version_stays() {
 }
 
 #[test]
-fn what_else_changes_is_loaded_again() {
+fn other_changes_reload_the_model() {
     let f = ready(&cpu(2));
     let mut loads = 1;
     let mut is_loaded_again = |config: String| {
@@ -177,7 +177,7 @@ fn the_configuration_of_a_load_request_changes_instances_too() {
 }
 
 #[test]
-fn each_version_changes_and_a_new_one_is_loaded() {
+fn instances_of_each_version_change_and_a_new_version_is_loaded() {
     let all = |count| cpu(count) + "version_policy { all {} }";
     let f = explicit(|root| add_model(root, "m", &[1, 2], &all(1)));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
@@ -199,7 +199,7 @@ fn each_version_changes_and_a_new_one_is_loaded() {
 }
 
 #[test]
-fn two_hundred_changes_leave_nothing_behind() {
+fn two_hundred_instance_changes_leave_no_threads_or_memory() {
     let f = ready(&cpu(1));
     let open = || {
         let count = |folder| fs::read_dir(folder).expect("listed").count();

@@ -14,7 +14,7 @@ use galatea_types::Code;
 use crate::fixture::{CONFIG, add_model, ask, eventually, explicit, fixture, index, start, touch};
 
 #[test]
-fn loads_everything_at_start_and_serves_the_highest_version() {
+fn all_models_are_loaded_at_start_and_the_highest_version_is_served() {
     let f = fixture(ControlMode::None, &[], |root| {
         add_model(root, "m", &[1, 3], CONFIG);
         add_model(root, "n", &[1], CONFIG);
@@ -37,7 +37,7 @@ fn loads_everything_at_start_and_serves_the_highest_version() {
 }
 
 #[test]
-fn explicit_mode_loads_what_is_named() {
+fn explicit_mode_loads_only_named_models() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_startup_models().expect("nothing to load");
     assert_eq!(index(&f.engine), ["m:-:-:"]);
@@ -59,7 +59,7 @@ fn explicit_mode_loads_what_is_named() {
 }
 
 #[test]
-fn texts_of_failed_loads() {
+fn failed_loads_are_reported_with_tritons_texts() {
     let f = explicit(|root| {
         add_model(root, "m", &[1], CONFIG);
         fs::write(root.join("m/1/fails_to_load"), "").expect("file");
@@ -107,7 +107,7 @@ fn texts_of_failed_loads() {
 }
 
 #[test]
-fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
+fn a_failed_completion_fails_the_versions() {
     let f = explicit(|root| {
         add_model(root, "m", &[1, 3], CONFIG);
         fs::write(root.join("m/3/fails_to_complete"), "").expect("file");
@@ -128,7 +128,7 @@ fn a_backend_that_cannot_complete_a_configuration_fails_the_versions() {
 }
 
 #[test]
-fn requests_in_flight_are_answered_before_a_model_is_unloaded() {
+fn requests_in_progress_are_answered_before_an_unload() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
@@ -173,7 +173,7 @@ fn reloads_under_traffic_fail_no_request() {
 }
 
 #[test]
-fn a_model_is_loaded_again_only_when_a_file_of_it_changed() {
+fn a_model_is_reloaded_only_if_one_of_its_files_changed() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let load = || f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     let loads = || f.backend.loads_begun.load(Ordering::SeqCst);
@@ -200,7 +200,7 @@ fn a_model_is_loaded_again_only_when_a_file_of_it_changed() {
 }
 
 #[test]
-fn versions_that_did_not_change_are_kept() {
+fn unchanged_versions_are_kept() {
     let all = |more: &str| format!("{CONFIG} version_policy {{ all {{}} }} {more}");
     let f = explicit(|root| add_model(root, "m", &[1, 2], &all("")));
     let root = f.root.path().join("m");
@@ -240,7 +240,7 @@ fn versions_that_did_not_change_are_kept() {
 }
 
 #[test]
-fn a_configuration_of_a_load_request_stays_until_a_file_changes() {
+fn the_configuration_of_a_load_request_is_kept_until_a_file_changes() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let config = r#"{"backend":"copy","max_batch_size":7,
         "input":[{"name":"IN","data_type":"TYPE_INT32","dims":[1]}],
@@ -264,7 +264,7 @@ fn a_configuration_of_a_load_request_stays_until_a_file_changes() {
 }
 
 #[test]
-fn a_failed_reload_leaves_the_old_version_ready() {
+fn a_failed_reload_keeps_the_old_version_ready() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     fs::write(f.root.path().join("m/1/fails_to_load"), "").expect("file");
@@ -300,7 +300,7 @@ fn a_load_may_override_configuration_and_files() {
 }
 
 #[test]
-fn shutdown_answers_requests_in_flight_and_refuses_later_ones() {
+fn shutdown_answers_requests_in_progress_and_refuses_later_ones() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
@@ -318,7 +318,7 @@ fn shutdown_answers_requests_in_flight_and_refuses_later_ones() {
 }
 
 #[test]
-fn shutdown_ends_with_the_last_answer_in_flight() {
+fn shutdown_ends_with_the_last_response() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
@@ -337,7 +337,7 @@ fn shutdown_ends_with_the_last_answer_in_flight() {
 }
 
 #[test]
-fn shutdown_waits_for_versions_that_a_reload_replaced() {
+fn shutdown_waits_for_versions_replaced_by_a_reload() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     f.backend.gate.set(true);
@@ -370,7 +370,7 @@ fn a_model_that_finishes_loading_during_the_exit_is_unloaded() {
 }
 
 #[test]
-fn a_failed_start_names_the_models_and_the_reasons() {
+fn a_failed_start_names_models_and_reasons() {
     let f = fixture(ControlMode::None, &[], |root| {
         add_model(root, "good", &[1], CONFIG);
         add_model(root, "bad", &[1], CONFIG);
@@ -398,7 +398,7 @@ fn ask_named(engine: &galatea_engine::Engine, name: &str) -> galatea_types::Resu
 }
 
 #[test]
-fn statistics_count_what_was_answered() {
+fn statistics_count_successful_requests() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     f.engine.load_model("m", LoadOverrides::default()).expect("loads");
     for i in 0..3 {
@@ -416,7 +416,7 @@ fn statistics_count_what_was_answered() {
 }
 
 #[test]
-fn what_the_server_does_not_do_is_refused_before_the_backend_is_asked() {
+fn unsupported_configurations_are_refused_before_the_backend_is_called() {
     let refused = format!("{CONFIG} instance_group {{ kind: KIND_CPU profile: 'x' }}");
     let slow_at_most = format!("{CONFIG} optimization {{ eager_batching: true }}");
     let f = explicit(|root| {

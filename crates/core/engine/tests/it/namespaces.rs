@@ -86,7 +86,7 @@ const AMBIGUOUS: &str = "There are 2 identifiers of model 'm' in global map, mod
                          resolve ambiguity.";
 
 #[test]
-fn each_ensemble_runs_on_the_model_of_its_own_repository() {
+fn each_ensemble_uses_the_model_of_its_own_repository() {
     let n = namespaces(ControlMode::Explicit);
     assert_eq!(
         n.refused("m"),
@@ -118,7 +118,7 @@ fn each_ensemble_runs_on_the_model_of_its_own_repository() {
 }
 
 #[test]
-fn an_ensemble_runs_on_the_only_other_model_of_that_name_until_its_own_is_there() {
+fn an_ensemble_uses_the_only_model_of_that_name_until_its_own_exists() {
     let n = namespaces(ControlMode::Explicit);
     let (here, away) = (n.first.path().join("m"), n.first.path().join(".m"));
     std::fs::rename(&here, &away).expect("moved");
@@ -134,7 +134,7 @@ fn an_ensemble_runs_on_the_only_other_model_of_that_name_until_its_own_is_there(
 }
 
 #[test]
-fn polling_follows_models_that_come_and_go() {
+fn polling_follows_added_and_removed_models() {
     let n = namespaces(ControlMode::Poll);
     n.f.engine.load_startup_models().expect("all of them");
     assert_eq!((n.runs_on("e1"), n.runs_on("e2")), ("first", "second"));
@@ -152,7 +152,7 @@ fn polling_follows_models_that_come_and_go() {
 }
 
 #[test]
-fn ensembles_wait_for_either_model_that_they_may_run_on() {
+fn ensembles_wait_for_every_model_they_might_use() {
     let n = namespaces(ControlMode::Explicit);
     // The first repository's cannot be read, the second's is itself an ensemble: it is loaded late.
     std::fs::write(n.first.path().join("m/config.pbtxt"), "nonsense").expect("written");
@@ -175,7 +175,7 @@ fn ensembles_wait_for_either_model_that_they_may_run_on() {
 }
 
 #[test]
-fn failures_of_all_models_of_a_name_are_told() {
+fn failures_of_all_models_with_the_name_are_reported() {
     let n = namespaces(ControlMode::Explicit);
     let marker = |root: &std::path::Path| std::fs::write(root.join("m/1/fails_to_load"), "");
     marker(n.f.root.path()).expect("written");
@@ -196,7 +196,7 @@ fn failures_of_all_models_of_a_name_are_told() {
 }
 
 #[test]
-fn names_of_files_that_came_with_a_request_do_not_stay() {
+fn file_names_of_load_requests_do_not_stay_in_memory() {
     let n = namespaces(ControlMode::Explicit);
     let overrides = |file: &str| LoadOverrides {
         config: Some(
@@ -221,7 +221,7 @@ fn names_of_files_that_came_with_a_request_do_not_stay() {
 }
 
 #[test]
-fn a_client_cannot_name_a_place() {
+fn a_client_cannot_name_a_repository() {
     let n = namespaces(ControlMode::Explicit);
     n.load("e1").expect("loads");
     let first = n.first.path().display().to_string();

@@ -164,7 +164,7 @@ fn assert_small(server: Server, memory_before: usize) {
 }
 
 #[test]
-fn no_number_of_a_configuration_ends_the_server() {
+fn no_number_in_a_configuration_ends_the_server() {
     let (server, memory) = (server(), status("VmHWM"));
     for base in [&bases()[0], &bases()[1], &bases()[3]] {
         assert!(
@@ -190,7 +190,7 @@ fn no_number_of_a_configuration_ends_the_server() {
 }
 
 #[test]
-fn no_long_list_or_text_of_a_configuration_ends_the_server() {
+fn no_long_list_or_text_in_a_configuration_ends_the_server() {
     let (server, memory) = (server(), status("VmHWM"));
     let long = Value::from("x".repeat(1 << 20));
     for field in text_fields() {
@@ -207,7 +207,7 @@ fn no_long_list_or_text_of_a_configuration_ends_the_server() {
 }
 
 #[test]
-fn versions_times_instances_are_bounded() {
+fn the_product_of_versions_and_instances_is_bounded() {
     let server = server();
     let mut config = bases()[0].clone();
     config["instance_group"] = json!([{"kind": "KIND_CPU", "count": 1000}]);
@@ -221,7 +221,7 @@ fn versions_times_instances_are_bounded() {
 }
 
 #[test]
-fn no_number_of_a_request_ends_the_server() {
+fn no_number_in_a_request_ends_the_server() {
     let server = server();
     let load = |config: &Value| {
         let overrides = LoadOverrides { config: Some(config.to_string()), ..Default::default() };

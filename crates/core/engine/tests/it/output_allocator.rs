@@ -113,7 +113,7 @@ fn values(response: &InferResponse) -> Vec<Vec<i32>> {
 }
 
 #[test]
-fn a_model_that_asks_writes_into_the_memory_of_the_caller() {
+fn a_model_may_write_outputs_into_the_callers_memory() {
     let caller = Arc::new(Caller::default());
     let mut response = ask("add_sub", caller.clone()).expect("success");
     assert!(response.outputs.iter().all(|output| caller.has(&output.name, &output.data)));
@@ -123,7 +123,7 @@ fn a_model_that_asks_writes_into_the_memory_of_the_caller() {
 }
 
 #[test]
-fn outputs_of_a_model_that_does_not_ask_are_copied_there() {
+fn outputs_of_other_models_are_copied_into_the_callers_memory() {
     let caller = Arc::new(Caller::default());
     let mut response = ask("identity", caller.clone()).expect("success");
     assert!(!response.outputs.iter().any(|output| caller.has(&output.name, &output.data)));
@@ -133,7 +133,7 @@ fn outputs_of_a_model_that_does_not_ask_are_copied_there() {
 }
 
 #[test]
-fn a_caller_without_memory_fails_its_request() {
+fn a_failed_allocation_by_the_caller_fails_its_request() {
     for backend in ["add_sub", "identity"] {
         let caller = Arc::new(Caller { most: Some(7), ..Caller::default() });
         let placed = ask(backend, caller.clone()).and_then(|mut response| {

@@ -36,7 +36,7 @@ fn label(f: &Fixture, class: usize) -> Option<String> {
 }
 
 #[test]
-fn labels_show_no_file_of_the_host() {
+fn label_files_outside_the_model_are_not_read() {
     let f = explicit(|root| {
         add_model(root, "m", &[1], CONFIG);
         fs::write(root.join("outside.txt"), "a secret\n").expect("file");
@@ -62,7 +62,7 @@ fn labels_show_no_file_of_the_host() {
 }
 
 #[test]
-fn labels_are_read_from_the_folder_and_through_links_in_it() {
+fn labels_are_read_from_the_model_folder_and_its_links() {
     let f = explicit(|root| {
         add_model(root, "m", &[1], CONFIG);
         fs::write(root.join("shared.txt"), "cat\ndog\n").expect("file");
@@ -76,7 +76,7 @@ fn labels_are_read_from_the_folder_and_through_links_in_it() {
 }
 
 #[test]
-fn a_pipe_or_a_huge_file_as_labels_ends_the_load() {
+fn a_pipe_or_a_huge_label_file_fails_the_load() {
     let f = explicit(|root| {
         add_model(root, "m", &[1], CONFIG);
         let made = Command::new("mkfifo").arg(root.join("m/pipe")).status();
@@ -94,7 +94,7 @@ fn a_pipe_or_a_huge_file_as_labels_ends_the_load() {
 }
 
 #[test]
-fn every_file_that_a_configuration_names_stays_in_the_model() {
+fn every_file_in_a_configuration_must_lie_in_the_model_folder() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     for (field, config) in [
         ("default_model_filename", r#","default_model_filename":"/etc/hostname""#),
@@ -119,7 +119,7 @@ const PATHS: &str = r#","model_operations":{"op_library_filename":["/opt/mine.so
     "parameters":{"EXECUTION_ENV_PATH":{"string_value":"/opt/env.tar.gz"}}"#;
 
 #[test]
-fn backends_follow_paths_of_the_repository_and_not_of_a_request() {
+fn backends_accept_paths_of_the_repository_but_not_of_a_request() {
     let in_repository = "model_operations { op_library_filename: '/opt/ops.so' }";
     let config = format!("{CONFIG} {in_repository}");
     let f = explicit(|root| add_model(root, "m", &[1], &config));
@@ -137,7 +137,7 @@ fn backends_follow_paths_of_the_repository_and_not_of_a_request() {
 }
 
 #[test]
-fn a_flag_lets_requests_name_paths_too() {
+fn a_flag_allows_paths_in_load_requests() {
     let options = EngineOptions {
         control_mode: ControlMode::Explicit,
         allows_override_paths: true,

@@ -26,7 +26,7 @@ fn loads(f: &Fixture) -> u64 {
 }
 
 #[test]
-fn models_are_loaded_and_unloaded_as_they_come_and_go() {
+fn models_are_loaded_and_unloaded_when_added_and_removed() {
     let f = polling(|root| {
         add_model(root, "m", &[1], CONFIG);
         add_model(root, "n", &[1], CONFIG);
@@ -54,7 +54,7 @@ fn models_are_loaded_and_unloaded_as_they_come_and_go() {
 }
 
 #[test]
-fn instance_groups_change_in_place() {
+fn instance_groups_change_without_a_reload() {
     let with = |count: u64| format!("{CONFIG} instance_group {{ count: {count} }}");
     let f = polling(|root| add_model(root, "m", &[1], &with(1)));
     ask(&f.engine, 1).expect("answered");
@@ -70,7 +70,7 @@ fn instance_groups_change_in_place() {
 }
 
 #[test]
-fn a_version_that_is_being_copied_is_not_loaded() {
+fn a_version_that_is_still_being_copied_is_not_loaded() {
     let f = polling(|root| add_model(root, "m", &[1], CONFIG));
     let copied = f.root.path().join("m/2");
     fs::create_dir(&copied).expect("folder");
@@ -85,7 +85,7 @@ fn a_version_that_is_being_copied_is_not_loaded() {
 }
 
 #[test]
-fn a_change_that_cannot_be_loaded_leaves_what_is_ready_and_is_tried_again() {
+fn a_failed_change_keeps_the_ready_version_and_is_retried() {
     let f = polling(|root| add_model(root, "m", &[1], CONFIG));
     fs::write(f.root.path().join("m/1/fails_first"), "2").expect("file");
     look_twice(&f);
@@ -107,7 +107,7 @@ fn a_change_that_cannot_be_loaded_leaves_what_is_ready_and_is_tried_again() {
 }
 
 #[test]
-fn ensembles_follow_the_models_they_need() {
+fn ensembles_follow_their_models() {
     let f = polling(|root| {
         add_model(root, "a", &[1], CONFIG);
         let step = "step { model_name: \"a\" model_version: -1 input_map { key: \"IN\" value: \"IN\" } \
@@ -131,7 +131,7 @@ fn ensembles_follow_the_models_they_need() {
 }
 
 #[test]
-fn a_name_that_turns_up_twice_is_unloaded_and_a_repository_that_is_gone_keeps_its_models() {
+fn a_duplicate_name_is_unloaded_and_a_missing_repository_keeps_its_models() {
     let other = tempfile::tempdir().expect("folder");
     add_model(other.path(), "n", &[1], CONFIG);
     let options = EngineOptions {

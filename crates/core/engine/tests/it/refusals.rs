@@ -30,7 +30,7 @@ fn assert_refused_at_load(config: &str, reason: &str) {
 }
 
 #[test]
-fn what_a_backend_may_complete_is_refused_when_a_version_is_loaded() {
+fn fields_a_backend_may_complete_are_checked_at_load() {
     assert_refused_at_load(NO_DIMS, "model input 'IN' must specify 'dims' for m");
     let no_type = "backend: \"copy\"\ninput { name: \"IN\" dims: 1 }";
     assert_refused_at_load(no_type, "model input 'IN' must specify 'data_type' for m");
@@ -42,7 +42,7 @@ fn what_a_backend_may_complete_is_refused_when_a_version_is_loaded() {
     assert_refused_at_load(&format!("{CONFIG} {batch_input}"), reason);
 }
 
-/// Where Triton looks for one, and only for models that it would be used for.
+/// Triton checks the field at the same place, and only for models that use it.
 #[test]
 fn a_custom_batching_strategy_is_refused_by_name() {
     let dynamic = format!("{CONFIG} dynamic_batching {{}}");
@@ -71,7 +71,7 @@ fn a_custom_batching_strategy_is_refused_by_name() {
 }
 
 #[test]
-fn what_no_backend_completes_is_refused_when_the_model_is_polled() {
+fn fields_no_backend_completes_are_checked_at_poll() {
     for (config, reason) in [
         (
             "backend: \"copy\" max_batch_size: -1",
@@ -98,7 +98,7 @@ fn what_no_backend_completes_is_refused_when_the_model_is_polled() {
 }
 
 #[test]
-fn a_backend_that_is_not_there_is_named_before_what_the_configuration_lacks() {
+fn a_missing_backend_is_reported_before_missing_fields() {
     for config in [
         "backend: \"nosuch\" input { name: \"IN\" }",
         "backend: \"nosuch\" instance_group { kind: KIND_GPU }",
@@ -111,9 +111,9 @@ fn a_backend_that_is_not_there_is_named_before_what_the_configuration_lacks() {
     }
 }
 
-/// What people write in the place of a backend, and what they are told.
+/// Common mistakes in the backend field get their advice.
 #[test]
-fn a_backend_of_another_name_or_of_triton_alone_says_what_to_do() {
+fn misspelled_and_unsupported_backends_get_advice() {
     for (config, place, advice) in [
         ("backend: \"cpoy\"", "1:10", "did you mean `backend: \"copy\"`?"),
         ("\n  backend: \"onnx\"", "2:12", "did you mean `backend: \"onnxruntime\"`?"),
@@ -129,7 +129,7 @@ fn a_backend_of_another_name_or_of_triton_alone_says_what_to_do() {
 }
 
 #[test]
-fn instances_that_cannot_run_are_refused_before_the_backend_is_asked() {
+fn impossible_instances_are_refused_before_the_backend_is_called() {
     let f = explicit(|root| {
         add_model(root, "m", &[1], &format!("{NO_DIMS} instance_group {{ kind: KIND_GPU }}"));
         fs::write(root.join("m/1/fails_to_complete"), "").expect("file");
@@ -139,7 +139,7 @@ fn instances_that_cannot_run_are_refused_before_the_backend_is_asked() {
 }
 
 #[test]
-fn an_ensemble_says_why_its_model_was_refused() {
+fn an_ensemble_reports_why_its_model_was_refused() {
     let tensors = "input { name: \"IN\" data_type: TYPE_INT32 dims: 1 } output { name: \"OUT\" data_type: TYPE_INT32 dims: 1 }";
     let step = "step { model_name: \"m\" model_version: -1 input_map { key: \"IN\" value: \"IN\" } \
                 output_map { key: \"OUT\" value: \"OUT\" } }";
@@ -155,7 +155,7 @@ fn an_ensemble_says_why_its_model_was_refused() {
 }
 
 #[test]
-fn a_server_that_stays_up_with_a_refused_model_is_not_ready() {
+fn a_server_with_a_refused_model_is_not_ready() {
     let f = fixture(ControlMode::None, &[], |root| {
         add_model(root, "good", &[1], CONFIG);
         add_model(root, "m", &[1], NO_DIMS);
@@ -166,7 +166,7 @@ fn a_server_that_stays_up_with_a_refused_model_is_not_ready() {
 }
 
 #[test]
-fn a_runtime_is_the_library_of_the_backend_or_none() {
+fn the_runtime_field_must_name_the_backends_library() {
     let own = format!("{CONFIG} runtime: 'libtriton_copy.so'");
     let f = explicit(|root| add_model(root, "m", &[1], &own));
     f.engine.load_model("m", LoadOverrides::default()).expect("the backend's own");
@@ -190,7 +190,7 @@ fn with_checksum(md5: &str) -> String {
 }
 
 #[test]
-fn a_file_with_another_checksum_is_refused_when_the_model_is_polled() {
+fn a_file_with_a_wrong_checksum_is_refused_at_poll() {
     let of_abc = "900150983cd24fb0d6963f7d28e17f72";
     let f = explicit(|root| {
         add_model(root, "m", &[1], &with_checksum(of_abc));
@@ -205,7 +205,7 @@ fn a_file_with_another_checksum_is_refused_when_the_model_is_polled() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_fails_the_load() {
+fn an_unknown_agent_fails_the_load() {
     let agent = "model_repository_agents { agents { name: 'nosuch' } }";
     let f = explicit(|root| add_model(root, "m", &[1], &format!("{CONFIG} {agent}")));
     let text = "failed to load 'm', failed to poll from model repository: unable to find \
@@ -215,7 +215,7 @@ fn an_agent_that_is_not_there_fails_the_load() {
 }
 
 #[test]
-fn a_load_request_asks_for_no_digest_of_a_file_outside_of_its_model() {
+fn a_load_request_cannot_get_a_digest_of_a_file_outside_its_model() {
     let f = explicit(|root| add_model(root, "m", &[1], CONFIG));
     let agent = r#"{"agents":[{"name":"checksum","parameters":{"MD5:../../etc/hostname":"0"}}]}"#;
     let config = format!(r#"{{"backend":"copy","model_repository_agents":{agent}}}"#);

@@ -18,7 +18,7 @@ fn load(f: &Fixture, name: &str) -> galatea_types::Result<()> {
 }
 
 #[test]
-fn a_name_in_two_repositories_says_so_in_the_index() {
+fn a_name_in_two_repositories_is_reported_in_the_index() {
     let other = tempfile::tempdir().expect("folder");
     add_model(other.path(), "m", &[1], CONFIG);
     let options = EngineOptions { repositories: vec![LocalRoot::at(other.path())], ..explicit() };
@@ -37,7 +37,7 @@ fn a_name_in_two_repositories_says_so_in_the_index() {
 }
 
 #[test]
-fn a_repository_that_is_not_there_leaves_a_server_that_is_not_ready() {
+fn a_server_with_a_missing_repository_is_not_ready() {
     let options =
         EngineOptions { repositories: vec![LocalRoot::at("/nonexistent/models")], ..explicit() };
     let f = fixture_with(options, |root| add_model(root, "m", &[1], CONFIG));
@@ -65,7 +65,7 @@ fn add_config(root: &Path, model: &str, name: &str, max_batch_size: u32) {
 }
 
 #[test]
-fn a_configuration_by_name_takes_the_place_of_config_pbtxt() {
+fn a_named_configuration_replaces_config_pbtxt() {
     let options = EngineOptions { model_config_name: "h100".to_owned(), ..explicit() };
     let f = fixture_with(options, |root| {
         for model in ["has_it", "has_none", "broken", "has_only_it"] {
@@ -89,7 +89,7 @@ fn a_configuration_by_name_takes_the_place_of_config_pbtxt() {
 }
 
 #[test]
-fn a_failed_load_is_tried_again() {
+fn a_failed_load_is_retried() {
     let failing = |count: &'static str| {
         move |root: &Path| {
             add_model(root, "m", &[1], CONFIG);

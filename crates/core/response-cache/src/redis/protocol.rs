@@ -100,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn commands_say_how_long_their_parts_are() {
+    fn commands_carry_the_lengths_of_their_parts() {
         assert_eq!(command(&[b"GET", b"a\r\nb"]), b"*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n");
     }
 
     #[test]
-    fn replies() {
+    fn replies_of_every_kind_are_parsed() {
         for (text, reply) in [
             (&b"+OK\r\n"[..], Reply::Text("OK".to_owned())),
             (b":12\r\n", Reply::Text("12".to_owned())),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_is_an_error() {
+    fn malformed_replies_are_an_error() {
         for text in [
             &b""[..],
             b"+OK",
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+        fn arbitrary_bytes_cause_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _ = read(&bytes);
             let _ = read(&[b"$5\r\n", &bytes[..]].concat());
         }

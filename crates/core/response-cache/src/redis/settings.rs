@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_has_a_default() {
+    fn omitted_settings_have_defaults() {
         let settings = parse(&[("host", "a"), ("port", "1"), ("port", "6379")]).expect("good");
         assert_eq!((&*settings.host, settings.port, settings.db), ("a", 6379, 0));
         assert_eq!((&*settings.user, &*settings.password), ("", "secret"));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting() {
+    fn every_setting_is_read() {
         let address = [("host", "a"), ("port", "nonexistent")];
         let more = [
             ("user", "u"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn wrong_settings_are_named() {
         assert_eq!(parse(&[("port", "1")]), Err(SettingsError::NoAddress));
         for (key, value) in
             [("db", "x"), ("pool_size", "-1"), ("ttl", ""), ("tls_enabled", "maybe")]

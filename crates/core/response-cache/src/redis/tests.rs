@@ -128,7 +128,7 @@ fn errors(cache: &RedisCache) -> (u64, u64) {
 }
 
 #[test]
-fn answers_are_stored_and_found() {
+fn responses_are_stored_and_found() {
     let server = FakeServer::start();
     let cache = server.cache(&[("ttl", "60")]);
     assert!(matches!(cache.look_up(&key(1)), LookUp::Elsewhere));
@@ -147,7 +147,7 @@ fn answers_are_stored_and_found() {
 }
 
 #[test]
-fn a_connection_begins_with_who_we_are() {
+fn a_connection_begins_with_authentication() {
     let server = FakeServer::start();
     for _ in 0..3 {
         server.reply(b"+OK\r\n");
@@ -159,7 +159,7 @@ fn a_connection_begins_with_who_we_are() {
 }
 
 #[test]
-fn a_server_that_refuses_is_no_cache() {
+fn errors_of_the_server_at_start_are_reported() {
     let server = FakeServer::start();
     for (reply, text) in [
         (
@@ -186,7 +186,7 @@ fn a_server_that_refuses_is_no_cache() {
 }
 
 #[test]
-fn what_is_no_answer_is_none() {
+fn unreadable_entries_count_as_misses() {
     let server = FakeServer::start();
     let cache = server.cache(&[]);
     for reply in [bulk(b"galresp1"), bulk(b"other"), b"-WRONGTYPE Operation\r\n".to_vec()] {
@@ -200,7 +200,7 @@ fn what_is_no_answer_is_none() {
 }
 
 #[test]
-fn a_connection_that_fails_is_made_again_and_nothing_waits_for_it() {
+fn a_failed_connection_is_reopened_without_blocking_requests() {
     let server = FakeServer::start();
     let cache = server.cache(&[("socket_timeout", "1000")]);
     for failure in [CLOSE, SILENCE, b"$99999999999\r\n", b"*1\r\n"] {
@@ -218,7 +218,7 @@ fn a_connection_that_fails_is_made_again_and_nothing_waits_for_it() {
 }
 
 #[test]
-fn an_outage_is_a_cache_without_entries() {
+fn lookups_during_an_outage_are_misses() {
     let server = FakeServer::start();
     let cache = server.cache(&[("socket_timeout", "1000")]);
     server.reply(CLOSE);
@@ -231,7 +231,7 @@ fn an_outage_is_a_cache_without_entries() {
 }
 
 #[test]
-fn a_look_up_that_waited_too_long_for_its_turn_is_given_up() {
+fn a_lookup_that_waits_too_long_for_a_connection_is_a_miss() {
     let server = FakeServer::start();
     let cache = server.cache(&[("wait_timeout", "1000")]);
     let long_ago = Instant::now().checked_sub(Duration::from_secs(2)).expect("the machine is up");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_bounded_whatever_the_client_sends() {
+    fn a_line_is_bounded_for_any_client_data() {
         let (id, text) = ("é".repeat(1 << 20), "x".repeat(1 << 20));
         let line = line("m", 3, (&id, ""), &Error::internal(text.as_str()));
         assert!(line.len() < MAX_ID + MAX_TEXT + 100, "{} bytes", line.len());

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waiting_takes_over_the_place_of_what_ends() {
+    fn a_finished_entry_passes_its_place_to_a_waiting_one() {
         assert!(Limiter::<u32>::new(0).is_none(), "no limit");
         let limiter = Limiter::new(2).expect("a limit");
         assert_eq!([1, 2, 3, 4].map(|n| limiter.enter(n)), [Some(1), Some(2), None, None]);

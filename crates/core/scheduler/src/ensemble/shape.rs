@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batch_dimensions_come_and_go() {
+    fn batch_dimensions_are_added_and_removed() {
         for (shape, dims, is_batched, batch_size, expected) in [
             (&[2, 16][..], &[16][..], true, 2, &[2, 16][..]),
             (&[16], &[16], false, 0, &[16]),

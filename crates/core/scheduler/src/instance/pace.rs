@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_quick_after_some_quick_executions_and_no_more_after_slow_ones() {
+    fn a_model_becomes_quick_after_quick_executions_and_slow_after_slow_ones() {
         let pace = ExecutionPace::new(Instant::now());
         assert!(!pace.is_quick(0, pace.epoch));
         assert!((8..20).contains(&until(&pace, true, micros(10))));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_loses_its_processor_once_costs_a_few_executions() {
+    fn a_single_preemption_is_forgotten_after_a_few_executions() {
         let pace = ExecutionPace::new(Instant::now());
         until(&pace, true, micros(10));
         let at = pace.epoch;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_that_is_far_too_long_makes_a_pause() {
+    fn a_far_too_long_execution_suspends_in_place_execution() {
         let pace = ExecutionPace::new(Instant::now());
         let end = pace.epoch + Duration::from_secs(2);
         pace.note(pace.epoch, end, 100);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_much_larger_is_another_matter() {
+    fn a_much_larger_request_is_not_expected_to_be_quick() {
         let pace = ExecutionPace::new(Instant::now());
         until(&pace, true, micros(10));
         assert!(pace.is_quick(201, pace.epoch + micros(1)));

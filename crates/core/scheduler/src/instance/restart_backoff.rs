@@ -68,20 +68,20 @@ mod tests {
     }
 
     #[test]
-    fn repeated_breaks_double_the_wait_up_to_a_maximum() {
+    fn repeated_failures_double_the_wait_up_to_a_maximum() {
         let short = Duration::from_millis(50);
         let expected = [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000];
         assert_eq!(waits(&[short; 10]), expected);
     }
 
     #[test]
-    fn working_for_long_resets_the_wait() {
+    fn a_long_healthy_period_resets_the_wait() {
         let short = Duration::from_millis(50);
         assert_eq!(waits(&[short, short, short, STABLE_TIME, short]), [0, 100, 200, 0, 100]);
     }
 
     #[test]
-    fn failed_starts_double_the_wait_as_well() {
+    fn failed_starts_double_the_wait_too() {
         let now = Instant::now();
         let mut backoff = RestartBackoff::new(now);
         let waits = [backoff.after_break(now), backoff.after_failure(), backoff.after_failure()];

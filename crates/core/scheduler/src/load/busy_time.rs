@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_counts_while_it_goes_on_and_rest_does_not() {
+    fn busy_time_grows_only_during_work() {
         let epoch = Instant::now();
         let at = |ms| epoch + Duration::from_millis(ms);
         let busy = BusyTime::new(epoch);

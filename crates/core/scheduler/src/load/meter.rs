@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_second_of_work_in_each_is_a_half() {
+    fn half_a_second_of_work_per_second_is_a_load_of_one_half() {
         let mut model = Model::new();
         let busy = model.meter.add_instance(model.epoch);
         for _ in 0..40 {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_execution_counts_while_it_runs() {
+    fn a_running_execution_counts() {
         let mut model = Model::new();
         let busy = model.meter.add_instance(model.epoch);
         model.go_on(2000);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_counts_in_rounds_beside_the_work() {
+    fn queued_requests_add_their_rounds_to_the_load() {
         let mut model = Model::new();
         let busy = model.meter.add_instance(model.epoch);
         busy.begin(model.epoch);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_work_is_neither_at_work_nor_counted_on() {
+    fn broken_instances_count_neither_as_busy_nor_as_capacity() {
         let mut model = Model::new();
         let busy = model.meter.add_instance(model.epoch);
         busy.begin(model.epoch);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_that_is_gone_takes_nothing_back() {
+    fn removing_an_instance_does_not_lower_past_load() {
         let mut model = Model::new();
         let (busy, stays) =
             (model.meter.add_instance(model.epoch), model.meter.add_instance(model.epoch));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_changes_nothing_and_samples_are_bounded() {
+    fn reading_the_load_changes_nothing_and_samples_are_bounded() {
         let mut model = Model::new();
         let busy = model.meter.add_instance(model.epoch);
         busy.begin(model.epoch);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_has_just_come_has_the_load_of_its_queue() {
+    fn a_new_model_has_the_load_of_its_queue() {
         let meter = LoadMeter::default();
         assert_eq!(meter.load(Instant::now(), 3, ONE), 3.0);
     }

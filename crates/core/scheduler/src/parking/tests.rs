@@ -113,12 +113,12 @@ fn check(take: fn(&Shared, usize) -> u64, one_is_enough: bool) {
 }
 
 #[test]
-fn each_thing_wakes_a_thread() {
+fn each_request_wakes_a_thread() {
     check(take_singly, false);
 }
 
 #[test]
-fn a_woken_thread_wakes_the_next_one_for_what_it_leaves() {
+fn a_woken_thread_wakes_the_next_one_for_remaining_requests() {
     check(take_singly, true);
 }
 
@@ -128,7 +128,7 @@ fn a_leader_is_woken_when_its_batch_is_complete() {
 }
 
 #[test]
-fn a_leader_gives_up_when_its_time_is_over() {
+fn a_leader_stops_waiting_at_its_deadline() {
     interleavings::check_random(
         || {
             let parking =
@@ -143,7 +143,7 @@ fn a_leader_gives_up_when_its_time_is_over() {
 }
 
 #[test]
-fn nobody_sleeps_while_there_is_work_for_another_thread() {
+fn no_thread_sleeps_while_there_is_work_for_it() {
     let run = || {
         let parking = Arc::new(parking());
         // Each thread is busy until all of them are.
@@ -233,7 +233,7 @@ fn add_and_take(parking: &Shared, count: u64) -> u64 {
 }
 
 #[test]
-fn a_thread_that_is_replaced_sleeps_on_and_then_looks_for_what_woke_it() {
+fn a_replaced_thread_keeps_sleeping_and_rechecks_after_waking() {
     let run = || {
         let parking = Arc::new(parking());
         let takers: Vec<_> = (0..2)

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn padded_requests_join_as_far_as_little_is_padding() {
+    fn padded_requests_join_up_to_the_padding_limit() {
         let rules = rules(&[("pad_batches", "true"), ("pad_batches.mask", "mask")]);
         assert!(rules.can_join(&of(8), &of(10)) && rules.can_join(&of(10), &of(8)));
         assert!(!rules.can_join(&of(7), &of(10)));
@@ -167,9 +167,9 @@ mod tests {
         assert!(!rules.can_join(&of(9), &request(&[("ids", 9), ("extra", 9)])));
     }
 
-    /// 8 fits 10, and 12 does: but not both.
+    /// A length of 10 may join 8 or 12, but not both.
     #[test]
-    fn the_bound_is_of_the_whole_batch() {
+    fn the_padding_limit_applies_to_the_whole_batch() {
         let rules = rules(&[("pad_batches", "true")]);
         let mut extent = Extent::default();
         assert!(rules.joins(&of(10), &of(12), &mut extent));

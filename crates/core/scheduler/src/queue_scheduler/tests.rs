@@ -77,9 +77,9 @@ impl ModelInstance for KeepingInstance {
     }
 }
 
-/// A client that keeps a stream open holds up a change of the instances, but not for ever; its instance goes with it.
+/// An open stream delays a change of instances only up to a limit; its instance ends with it.
 #[test]
-fn an_open_stream_does_not_hold_up_a_change_for_ever() {
+fn an_open_stream_does_not_block_an_instance_change_for_ever() {
     let run = || {
         let (model, answered) = (Keeping::default(), Arc::<StdMutex<usize>>::default());
         let kept = model.0.clone();
@@ -106,7 +106,7 @@ fn an_open_stream_does_not_hold_up_a_change_for_ever() {
     galatea_test_support::interleavings::check_random(run, 300);
 }
 
-/// Instances of two slots each: every sequence is executed by one of them, in order.
+/// Each instance has two slots; one instance executes all requests of a sequence in order.
 #[test]
 fn each_sequence_is_executed_by_one_instance_in_order() {
     galatea_test_support::interleavings::check_random(
@@ -115,7 +115,7 @@ fn each_sequence_is_executed_by_one_instance_in_order() {
     );
 }
 
-/// The same where only one of the instances may execute at a time, and the other's requests are not for it.
+/// Only one instance may execute at a time, and it cannot take the other's requests.
 #[test]
 fn sequences_wait_for_the_permit_of_their_instance() {
     let limiter = "rate_limiter { resources { name: 'R' count: 1 } }";
@@ -171,7 +171,7 @@ fn run_sequences(execution: ExecutionRules, of_group: &str) {
 }
 
 #[test]
-fn a_request_that_fits_no_sequence_is_refused() {
+fn a_request_without_a_valid_sequence_is_refused() {
     galatea_test_support::interleavings::check_random(
         || {
             let config =

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_there_is_as_much_as_the_largest_demand() {
+    fn the_default_supply_is_the_largest_demand() {
         let demands = [
             Demand::from([resource("a", false, 4)]),
             Demand::from([resource("a", false, 2), resource("b", true, 3)]),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_provided_counts_by_device_and_for_all_of_them() {
+    fn configured_supply_counts_per_device_or_for_all_devices() {
         let demands = [on_device("a", 0, 2), on_device("a", 1, 2)];
         let all = supply(&[provided("a", 5, None), provided("a", 9, Some(1))], demands.iter());
         let expected: Demand =
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_of_one_kind() {
+    fn a_resource_is_either_global_or_per_device() {
         let demands =
             [Demand::from([resource("r", true, 2)]), Demand::from([resource("r", false, 2)])];
         let error = supply(&[], demands.iter()).expect_err("both kinds").to_string();

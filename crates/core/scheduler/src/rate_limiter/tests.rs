@@ -199,7 +199,7 @@ proptest! {
     /// What is held is never more than there is; as long as something waits that could be executed, something is
     /// executed; and at the end nothing is left, whatever broke on the way.
     #[test]
-    fn nothing_is_exceeded_lost_or_starved(instances in instances(), events in events()) {
+    fn permits_are_never_exceeded_lost_or_starved(instances in instances(), events in events()) {
         let mut world = World::new(&instances);
         for event in events {
             world.apply(event);
@@ -260,22 +260,22 @@ fn executions_are_shared_by_priority() {
 }
 
 #[test]
-fn instances_of_one_model_are_shared_by_priority_too() {
+fn instances_of_one_model_are_shared_by_priority() {
     let found = shares(&[instance(0, 1, 1), instance(0, 1, 3)], 400);
     assert!(found[0].abs_diff(300) <= 2 && found[1].abs_diff(100) <= 2, "{found:?}");
 }
 
-/// Many that ask for one copy, and one that asks for all three.
+/// Many instances ask for one copy, and one asks for all three.
 #[test]
-fn who_asks_for_much_is_not_passed_over() {
+fn a_large_demand_is_not_passed_over() {
     let found =
         shares(&[instance(0, 1, 1), instance(0, 1, 1), instance(1, 1, 1), instance(2, 3, 1)], 400);
     assert!(found.iter().all(|found| found.abs_diff(100) <= 2), "{found:?}");
 }
 
-/// Who asks for nothing that others wait for executes beside them.
+/// An instance without a contended resource executes beside the others.
 #[test]
-fn who_waits_for_nothing_is_not_held_up() {
+fn instances_without_demand_are_not_held_up() {
     let free = Instance { queue: 2, counts: vec![0, 1], priority: 1 };
     let mut world = World::new(&[instance(0, 1, 1), instance(1, 1, 1), free]);
     world.apply(Event::Arrival(0));
@@ -289,9 +289,9 @@ fn who_waits_for_nothing_is_not_held_up() {
     }
 }
 
-/// One that was idle while another executed a million times gets its credit, and then its share.
+/// An instance was idle during a million executions of another: it gets its credit, then its share.
 #[test]
-fn who_was_idle_for_long_does_not_have_all_for_as_long() {
+fn a_long_idle_instance_gets_only_bounded_credit() {
     let mut world = World::new(&[instance(0, 1, 1), instance(1, 1, 1)]);
     world.waiting.insert(0, usize::MAX);
     run(&mut world, 20_000);
@@ -303,9 +303,9 @@ fn who_was_idle_for_long_does_not_have_all_for_as_long() {
     assert!(second.abs_diff(MAX_CREDIT + MAX_CREDIT / 2) <= 3, "{first} and {second}");
 }
 
-/// The other instance of the queue has executed less, and is not asked.
+/// The other instance of the queue has executed less, but does not count.
 #[test]
-fn what_is_for_one_instance_alone_waits_for_that_one() {
+fn a_permit_of_one_instance_waits_for_that_instance() {
     let mut world = World::new(&[instance(0, 1, 5), instance(0, 1, 1)]);
     let [first, second] = [world.ids[0], world.ids[1]];
     for _ in 0..3 {
@@ -319,9 +319,9 @@ fn what_is_for_one_instance_alone_waits_for_that_one() {
     assert!(world.ledger.is_granted(second));
 }
 
-/// A load changes what there is: the largest demand, where nothing is provided.
+/// A load changes the default supply, which is the largest demand.
 #[test]
-fn what_there_is_follows_the_models_that_are_loaded() {
+fn the_supply_follows_the_loaded_models() {
     let mut world = World::new(&[instance(0, 1, 1), instance(0, 1, 1)]);
     world.apply(Event::Arrival(0));
     world.apply(Event::Arrival(0));

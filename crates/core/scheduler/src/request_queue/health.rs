@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matches_the_reference(events in prop::collection::vec(event(), 0..60)) {
+        fn health_matches_the_reference_model(events in prop::collection::vec(event(), 0..60)) {
             let mut health = InstanceHealth::new(INSTANCES);
             let mut reference = [Reference::default(); INSTANCES];
             for (index, event) in events {

@@ -151,24 +151,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_where_callers_execute() {
+    fn in_place_execution_leaves_no_request_queued() {
         check(1, |_| ());
     }
 
     #[test]
-    fn nothing_is_left_where_callers_execute_beside_two_instances() {
+    fn in_place_execution_beside_two_instances_leaves_no_request_queued() {
         check(2, |_| ());
     }
 
     #[test]
-    fn an_instance_that_breaks_in_a_turn_is_restarted_by_its_thread() {
+    fn an_instance_that_fails_in_place_is_restarted_by_its_thread() {
         check(2, |queue| {
             queue.break_instance(0, 1, Error::internal("it broke"));
         });
     }
 
     #[test]
-    fn an_instance_is_retired_whoever_executes() {
+    fn an_instance_is_retired_during_in_place_execution() {
         check(2, |queue| {
             assert!(queue.retire_instances(&[0]).is_none());
             assert!(queue.wait_until_gone(0, never()));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_waits_for_those_who_execute() {
+    fn closing_waits_for_in_place_executions() {
         let run = || {
             let queue = direct(1, 0);
             let own = queue.clone();

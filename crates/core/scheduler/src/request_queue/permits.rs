@@ -229,23 +229,23 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_of_an_instance_that_breaks_goes_to_another() {
+    fn a_permit_of_a_failed_instance_goes_to_another() {
         check("", |queue| {
             queue.break_instance(0, 1, Error::internal("it broke"));
         });
     }
 
     #[test]
-    fn a_permit_of_an_instance_that_is_retired_goes_to_another() {
+    fn a_permit_of_a_retired_instance_goes_to_another() {
         check("", |queue| {
             assert!(queue.retire_instances(&[0]).is_none());
             assert!(queue.wait_until_gone(0, never()));
         });
     }
 
-    /// A request that is cancelled while its instance waits for a permit leaves the permit to others.
+    /// A request cancelled while its instance waits for a permit leaves the permit to others.
     #[test]
-    fn a_permit_for_a_request_that_is_gone_goes_to_another() {
+    fn a_permit_of_an_abandoned_request_goes_to_another() {
         check("", |queue| {
             let request = Numbered::new();
             request.is_abandoned.store(true, Ordering::Relaxed);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_more_than_there_is_is_refused() {
+    fn a_demand_above_the_supply_is_refused() {
         interleavings::check_random(
             || {
                 let supply = crate::ResourceSupply { name: "R".into(), count: 0, device: None };

@@ -192,17 +192,17 @@ fn every_request_is_executed() {
 }
 
 #[test]
-fn requests_that_were_held_are_executed() {
+fn held_requests_are_executed() {
     check(|| direct(2, 4), 2, 2, nothing);
 }
 
 #[test]
-fn a_batch_that_has_grown_is_executed() {
+fn a_grown_batch_is_executed() {
     check(|| pairs(2), 2, 2, nothing);
 }
 
 #[test]
-fn a_request_whose_thread_must_restart_its_instance_goes_to_another() {
+fn a_request_of_a_restarting_instance_goes_to_another() {
     check(|| direct(2, 0), 2, 2, break_first);
     check(|| pairs(2), 2, 2, break_first);
 }
@@ -233,9 +233,9 @@ fn threads_stay_until_the_last_stream_has_ended() {
     );
 }
 
-/// Whoever comes first takes an abandoned request, an instance or who looks for them, and none is taken twice.
+/// An instance or the search for abandoned requests takes each of them, never both.
 #[test]
-fn abandoned_requests_are_taken_once() {
+fn abandoned_requests_are_removed_once() {
     interleavings::check_random(
         || {
             let queue = direct(1, 0);
@@ -282,9 +282,9 @@ fn abandoned_requests_are_taken_once() {
     );
 }
 
-/// Instances are added and retired while requests come: each is executed once, and whoever is retired ends.
+/// Instances are added and retired while requests come: each request is executed once, and retired instances end.
 #[test]
-fn every_request_is_executed_once_while_instances_come_and_go() {
+fn every_request_is_executed_once_while_instances_change() {
     const REQUESTS: u64 = 3;
     let run = |queue: Queue, serve: fn(&Queue, usize) -> Vec<u64>| {
         let spawn = |index: usize| {
@@ -319,9 +319,9 @@ fn every_request_is_executed_once_while_instances_come_and_go() {
     interleavings::check_random(joined, ITERATIONS);
 }
 
-/// A request whose time is over is executed, or found by an instance, or by who waits for that: once.
+/// An expired request is executed, or found by an instance or the timer, exactly once.
 #[test]
-fn expired_requests_are_taken_once_and_their_thread_ends() {
+fn expired_requests_are_removed_once_and_their_thread_ends() {
     const REQUESTS: u64 = 3;
     let run = |instances: usize| {
         let config = model_config(

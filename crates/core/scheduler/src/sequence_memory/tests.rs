@@ -53,7 +53,7 @@ fn memory(budget: usize) -> (Arc<MemoryBudget>, Arc<SequenceMemory>) {
 }
 
 #[test]
-fn the_oldest_idle_sequences_of_all_models_give_way() {
+fn the_oldest_idle_sequences_of_all_models_are_evicted() {
     let (budget, memory) = memory(200);
     let models = models(&memory, &[&[(1, 20), (4, 20)], &[(2, 20), (3, 20)]]);
     memory.take(20).expect("room");
@@ -65,7 +65,7 @@ fn the_oldest_idle_sequences_of_all_models_give_way() {
 }
 
 #[test]
-fn none_gives_way_in_vain_and_the_refusal_names_the_flag() {
+fn no_sequence_is_evicted_in_vain_and_the_refusal_names_the_flag() {
     let (budget, memory) = memory(200);
     let models = models(&memory, &[&[(1, 20)]]);
     memory.take(70).expect("of sequences that do not rest");
@@ -82,7 +82,7 @@ fn none_gives_way_in_vain_and_the_refusal_names_the_flag() {
 }
 
 #[test]
-fn states_give_way_where_requests_take_more_than_their_half() {
+fn states_are_evicted_when_requests_use_more_than_their_half() {
     let (budget, memory) = memory(80 << 10);
     let models = models(&memory, &[&[(1, 20 << 10)]]);
     let mut requests = budget.reservation();
@@ -95,7 +95,7 @@ fn states_give_way_where_requests_take_more_than_their_half() {
 
 proptest! {
     #[test]
-    fn states_never_take_more_than_their_part(
+    fn states_never_exceed_their_share(
         limit in 1usize..100_000,
         steps in proptest::collection::vec((any::<bool>(), 0usize..60_000), 1..60),
     ) {

@@ -14,7 +14,7 @@ fn other_failures(rig: &Rig) -> u64 {
 }
 
 #[test]
-fn the_first_error_answers_and_ends_the_others() {
+fn the_first_error_is_the_answer_and_cancels_the_other_steps() {
     let (a, b, c) = (Queue::default(), Queue::default(), Queue::default());
     let steps = vec![
         step("a", "X=IN", "Y=one").queued(&a),
@@ -41,7 +41,7 @@ fn the_first_error_answers_and_ends_the_others() {
 }
 
 #[test]
-fn nested_ensembles_name_themselves() {
+fn errors_of_nested_ensembles_name_each_ensemble() {
     let failing = step("a", "X=IN", "Y=OUT")
         .doing(|_, responder| responder.finish(Err(Error::internal("boom"))));
     let inner = ensemble("IN", "OUT", vec![failing]);
@@ -59,7 +59,7 @@ fn nested_ensembles_name_themselves() {
 }
 
 #[test]
-fn a_model_that_ends_without_an_answer() {
+fn a_step_without_a_response_is_an_error() {
     let silent = step("a", "X=IN", "Y=OUT").doing(|_, responder| responder.close());
     let rig = ensemble("IN", "OUT", vec![silent]);
     let mut asked = request(vec![tensor("IN", b"1")]);
@@ -74,7 +74,7 @@ fn a_model_that_ends_without_an_answer() {
 }
 
 #[test]
-fn a_dropped_step_is_an_error_too() {
+fn a_dropped_step_is_an_error() {
     let lost = step("a", "X=IN", "Y=OUT").doing(|_, responder| drop(responder));
     let rig = ensemble("IN", "OUT", vec![lost]);
     let error = rig.ask(vec![tensor("IN", b"1")]).only().expect_err("failed");
@@ -82,7 +82,7 @@ fn a_dropped_step_is_an_error_too() {
 }
 
 #[test]
-fn a_model_that_panics_while_it_is_asked_loses_no_request() {
+fn a_panic_during_submission_fails_its_request() {
     let panics = step("a", "X=IN", "Y=OUT").doing(|_, _responder| panic!("on purpose"));
     let fine = step("b", "X=IN", "Y=OUT2");
     let rig = ensemble("IN", "OUT OUT2", vec![panics, fine]);
@@ -96,7 +96,7 @@ fn a_model_that_panics_while_it_is_asked_loses_no_request() {
 }
 
 #[test]
-fn tensors_of_different_decoupled_models_do_not_meet() {
+fn tensors_of_different_decoupled_models_cannot_be_combined() {
     let steps = vec![
         step("a", "X=IN", "Y=one").with(decoupled),
         step("b", "X=IN", "Y=two").with(decoupled),

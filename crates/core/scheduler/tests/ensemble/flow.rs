@@ -20,7 +20,7 @@ fn batching(size: i32) -> impl FnOnce(&mut RawModelConfig) {
 }
 
 #[test]
-fn a_step_runs_as_soon_as_all_it_reads_is_there() {
+fn a_step_runs_as_soon_as_its_inputs_exist() {
     let (a, b, c) = (Queue::default(), Queue::default(), Queue::default());
     let rig = ensemble(
         "IN",
@@ -46,7 +46,7 @@ fn a_step_runs_as_soon_as_all_it_reads_is_there() {
 }
 
 #[test]
-fn tensors_are_passed_on_never_copied() {
+fn tensors_are_passed_on_without_copies() {
     let (a, b) = (Queue::default(), Queue::default());
     let rig = ensemble(
         "IN",
@@ -72,7 +72,7 @@ fn tensors_are_passed_on_never_copied() {
 }
 
 #[test]
-fn every_step_gets_what_the_client_said() {
+fn every_step_gets_the_clients_parameters() {
     let a = Queue::default();
     let rig = ensemble("IN", "OUT", vec![step("a", "X=IN", "Y=OUT").queued(&a)]);
     let mut asked = request(vec![tensor("IN", b"1")]);
@@ -120,7 +120,7 @@ fn every_step_gets_what_the_client_said() {
 }
 
 #[test]
-fn a_step_may_change_the_sequence_for_what_follows() {
+fn a_step_may_change_the_sequence_id_for_later_steps() {
     let (a, b) = (Queue::default(), Queue::default());
     let steps = vec![step("a", "X=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)];
     let rig = ensemble("IN", "OUT", steps);
@@ -142,7 +142,7 @@ fn a_step_may_change_the_sequence_for_what_follows() {
 }
 
 #[test]
-fn nothing_is_computed_that_nobody_wants() {
+fn steps_without_requested_outputs_are_skipped() {
     let (a, b) = (Queue::default(), Queue::default());
     let steps = vec![
         step("a", "X=IN", "Y=one Z=two").queued(&a),
@@ -184,7 +184,7 @@ fn optional_tensors_may_be_missing() {
 }
 
 #[test]
-fn batch_dimensions_come_and_go_between_models() {
+fn batch_dimensions_are_added_and_removed_between_models() {
     let (flat, batched) = (Queue::default(), Queue::default());
     let steps = || -> Vec<StepSetup> {
         vec![
@@ -262,7 +262,7 @@ fn an_ensembles_own_tensors_are_reshaped() {
 }
 
 #[test]
-fn statistics_count_the_batch_and_the_steps_times() {
+fn statistics_count_the_batch_and_the_times_of_steps() {
     let ms = Duration::from_millis;
     let timed = |name: &str, inputs: &str, outputs: &str| {
         let name_out = outputs.split_once('=').expect("a pair").0.to_owned();
@@ -313,7 +313,7 @@ impl Observer for Ended {
 }
 
 #[test]
-fn steps_are_observed_as_children_of_the_ensembles_request() {
+fn steps_are_observed_as_children_of_the_ensemble_request() {
     let traced = |name: &str, inputs: &str, outputs: &str| {
         let output = outputs.split_once('=').expect("a pair").0.to_owned();
         step(name, inputs, outputs).doing(move |mut asked, responder| {
@@ -331,9 +331,9 @@ fn steps_are_observed_as_children_of_the_ensembles_request() {
     assert_eq!(*names.lock().expect("no panic"), ["ens > a", "ens > b", "ens"]);
 }
 
-/// As long as a chain may be, on a stack on which a few calls a step would not fit.
+/// The chain has the maximum length, and the stack is too small for a few calls per step.
 #[test]
-fn a_long_chain_of_immediate_answers_needs_no_stack() {
+fn a_long_chain_of_immediate_responses_does_not_overflow_the_stack() {
     const STEPS: usize = 1024;
     let names: Vec<String> = (0..=STEPS).map(|i| format!("t{i}")).collect();
     let steps = names.windows(2);
@@ -346,7 +346,7 @@ fn a_long_chain_of_immediate_answers_needs_no_stack() {
 }
 
 #[test]
-fn a_closed_ensemble_finishes_what_it_has() {
+fn a_closed_ensemble_finishes_its_requests() {
     let (a, b) = (Queue::default(), Queue::default());
     let steps = vec![step("a", "X=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)];
     let rig = ensemble("IN", "OUT", steps);

@@ -6,7 +6,7 @@ use galatea_types::{MemoryBudget, RequestContext};
 use crate::rig::{Queue, build, decoupled, request, response, step, tensor};
 
 #[test]
-fn a_step_has_no_more_under_way_than_allowed() {
+fn a_step_has_at_most_the_allowed_requests_in_progress() {
     let (a, b) = (Queue::default(), Queue::default());
     let steps = vec![step("a", "X=IN", "Y=mid").queued(&a), step("b", "X=mid", "Y=OUT").queued(&b)];
     let rig = build("IN", "OUT", steps, |_| {}, 2).expect("sound");
@@ -25,7 +25,7 @@ fn a_step_has_no_more_under_way_than_allowed() {
 }
 
 #[test]
-fn one_place_is_enough_for_a_model_that_follows_itself() {
+fn one_place_is_enough_for_a_model_used_in_two_steps() {
     let a = Queue::default();
     let steps = vec![
         step("a", "X=IN", "Y=mid").with(decoupled).queued(&a),
@@ -69,9 +69,9 @@ fn parked_requests_of_a_failed_request_are_cancelled() {
     second.only().expect("the other one goes on");
 }
 
-/// What a step has computed waits for the next model with every request, and is counted as long.
+/// Tensors between steps count while they wait for the next model.
 #[test]
-fn tensors_between_steps_are_counted_to_the_memory_budget() {
+fn tensors_between_steps_count_against_the_memory_budget() {
     const SIZE: usize = 100_000;
     let budget = MemoryBudget::new(1 << 20);
     let (a, b) = (Queue::default(), Queue::default());

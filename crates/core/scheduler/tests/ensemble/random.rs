@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn equals_a_sequential_evaluation(steps in prop::collection::vec(random_step(), 1..14)) {
+    fn ensembles_equal_a_sequential_evaluation(steps in prop::collection::vec(random_step(), 1..14)) {
         let wired = wire(&steps);
         // Values double at most with each step: keep them short.
         let expected = one_after_the_other(&wired);

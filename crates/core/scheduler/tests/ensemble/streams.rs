@@ -9,7 +9,7 @@ fn send(responder: &mut Responder, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn every_response_becomes_an_answer() {
+fn every_response_of_a_step_becomes_a_response() {
     let d = Queue::default();
     let steps =
         vec![step("d", "X=IN", "Y=mid").with(decoupled).queued(&d), step("b", "X=mid", "Y=OUT")];
@@ -39,7 +39,7 @@ fn every_response_becomes_an_answer() {
 }
 
 #[test]
-fn rounds_do_not_mix() {
+fn responses_of_different_rounds_are_not_mixed() {
     let (d, b, c) = (Queue::default(), Queue::default(), Queue::default());
     let steps = vec![
         step("d", "X=IN", "Y=one Z=two").with(decoupled).queued(&d),
@@ -71,7 +71,7 @@ fn rounds_do_not_mix() {
 }
 
 #[test]
-fn decoupled_behind_decoupled_multiplies() {
+fn response_counts_of_chained_decoupled_steps_multiply() {
     let twice = |name: &str, inputs: &str, outputs: &str| {
         step(name, inputs, outputs).with(decoupled).doing(|request, mut responder| {
             for n in [b"a", b"b"] {

@@ -32,7 +32,7 @@ impl Latch {
 }
 
 #[test]
-fn an_idle_instance_is_restarted_without_any_wait() {
+fn an_idle_instance_is_restarted_immediately() {
     // Its clock stands still.
     let rig = Setup::direct().by(&ManualClock::new()).start();
     rig.next_made().alarm();
@@ -44,7 +44,7 @@ fn an_idle_instance_is_restarted_without_any_wait() {
 }
 
 #[test]
-fn while_the_only_instance_restarts_the_model_is_not_ready_and_requests_wait() {
+fn while_the_only_instance_restarts_requests_wait_and_the_model_is_not_ready() {
     let latch = Latch::default();
     let waiting = latch.clone();
     let rig = Setup::direct()
@@ -69,7 +69,7 @@ fn while_the_only_instance_restarts_the_model_is_not_ready_and_requests_wait() {
 }
 
 #[test]
-fn an_execution_is_finished_before_its_instance_is_dropped() {
+fn an_execution_finishes_before_its_instance_is_dropped() {
     let rig = Setup::direct().gated().start();
     let answer = rig.submit("a");
     rig.next_start();
@@ -88,7 +88,7 @@ fn an_execution_is_finished_before_its_instance_is_dropped() {
 }
 
 #[test]
-fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
+fn an_alarm_of_a_replaced_instance_is_ignored() {
     let rig = Setup::direct().start();
     let first = rig.next_made();
     first.alarm();
@@ -101,7 +101,7 @@ fn an_alarm_of_an_instance_that_was_replaced_is_ignored() {
 }
 
 #[test]
-fn when_the_leader_breaks_another_thread_takes_its_batch() {
+fn the_batch_of_a_failed_leader_is_taken_by_another_thread() {
     let rig = Setup::dynamic("preferred_batch_size: 4 max_queue_delay_microseconds: 3600000000")
         .instances(2)
         .start();
@@ -121,7 +121,7 @@ fn when_the_leader_breaks_another_thread_takes_its_batch() {
 }
 
 #[test]
-fn other_instances_go_on_working() {
+fn other_instances_keep_working_after_an_alarm() {
     let latch = Latch::default();
     let waiting = latch.clone();
     let rig = Setup::direct()
@@ -148,7 +148,7 @@ fn other_instances_go_on_working() {
 }
 
 #[test]
-fn requests_fail_with_the_reason_while_the_instance_cannot_be_restarted() {
+fn requests_fail_with_the_reason_while_restarts_fail() {
     let is_broken = Arc::new(AtomicBool::new(false));
     let flag = is_broken.clone();
     let rig = Setup::direct()
@@ -177,7 +177,7 @@ fn requests_fail_with_the_reason_while_the_instance_cannot_be_restarted() {
 }
 
 #[test]
-fn an_instance_that_keeps_breaking_is_restarted_less_and_less_often() {
+fn an_instance_that_keeps_failing_is_restarted_less_often() {
     let clock = ManualClock::new();
     let rig = Setup::direct().by(&clock).start();
     rig.breaks_on_start.store(true, Ordering::SeqCst);
@@ -196,7 +196,7 @@ fn an_instance_that_keeps_breaking_is_restarted_less_and_less_often() {
 }
 
 #[test]
-fn closing_ends_an_instance_that_keeps_breaking() {
+fn closing_ends_an_instance_that_keeps_failing() {
     let clock = ManualClock::new();
     let rig = Setup::direct().by(&clock).start();
     rig.breaks_on_start.store(true, Ordering::SeqCst);
@@ -210,7 +210,7 @@ fn closing_ends_an_instance_that_keeps_breaking() {
 }
 
 #[test]
-fn an_alarm_while_draining_fails_nothing_that_is_queued() {
+fn an_alarm_while_draining_fails_no_queued_request() {
     let rig = Setup::direct().gated().start();
     let answers = ["a", "b", "c"].map(|id| rig.submit(id));
     rig.next_start();
@@ -223,7 +223,7 @@ fn an_alarm_while_draining_fails_nothing_that_is_queued() {
 }
 
 #[test]
-fn an_alarm_after_closing_with_nothing_queued_restarts_nothing() {
+fn an_alarm_after_closing_with_an_empty_queue_restarts_nothing() {
     let rig = Setup::direct().gated().start();
     let answer = rig.submit("a");
     rig.next_start();
@@ -238,7 +238,7 @@ fn an_alarm_after_closing_with_nothing_queued_restarts_nothing() {
 }
 
 #[test]
-fn an_alarm_outlives_its_scheduler() {
+fn an_alarm_after_the_scheduler_is_dropped_does_nothing() {
     let rig = Setup::direct().start();
     let made = rig.next_made();
     drop(rig);
@@ -299,6 +299,6 @@ fn alarms_lose_no_batch() {
 }
 
 #[test]
-fn alarms_while_closing() {
+fn alarms_while_closing_lose_no_request() {
     stress(Setup::direct().instances(2), true);
 }

@@ -13,7 +13,7 @@ fn failures(statistics: &StatisticsSnapshot, reason: FailureReason) -> u64 {
 }
 
 #[test]
-fn a_batch_of_8_in_one_request_is_one_execution_of_8_inferences() {
+fn a_request_with_8_items_is_one_execution_of_8_inferences() {
     let rig = Setup::direct().start();
     let response = wait(rig.submit_request(named("a", 8))).expect("success");
     assert_eq!((&*response.model_name, response.model_version, &*response.id), ("probe", 3, "a"));
@@ -26,7 +26,7 @@ fn a_batch_of_8_in_one_request_is_one_execution_of_8_inferences() {
 }
 
 #[test]
-fn merged_requests_are_one_execution() {
+fn a_batch_of_requests_is_one_execution() {
     let rig = Setup::dynamic("").hold(2).start();
     let answers = [rig.submit_request(named("a", 3)), rig.submit_request(named("b", 2))];
     assert_eq!(rig.next_start(), ["a", "b"]);
@@ -38,7 +38,7 @@ fn merged_requests_are_one_execution() {
 }
 
 #[test]
-fn a_failed_execution_counts_as_an_execution_and_no_inference() {
+fn a_failed_execution_counts_as_execution_but_not_as_inference() {
     let rig = Setup::direct().start();
     assert_eq!(wait(rig.submit("fail")).expect_err("failure").message(), "asked to fail");
     let s = rig.statistics.snapshot();
@@ -48,7 +48,7 @@ fn a_failed_execution_counts_as_an_execution_and_no_inference() {
     assert!(s.last_inference_ms > 0);
 }
 
-/// The ensemble itself counts OTHER, whatever it was.
+/// The ensemble itself counts every failure as OTHER.
 #[test]
 fn a_step_of_an_ensemble_keeps_the_reason_of_its_failure() {
     let rig = Setup::direct().start();
@@ -65,7 +65,7 @@ fn a_step_of_an_ensemble_keeps_the_reason_of_its_failure() {
 }
 
 #[test]
-fn each_request_of_a_batch_has_its_own_outcome() {
+fn each_request_of_a_batch_has_its_own_result() {
     let rig = Setup::dynamic("").hold(4).start();
     let answers = ["a", "fail", "cancel", "mute"].map(|id| rig.submit(id)).map(wait);
     assert_eq!(rig.next_start().len(), 4);
@@ -78,7 +78,7 @@ fn each_request_of_a_batch_has_its_own_outcome() {
 }
 
 #[test]
-fn requests_nobody_waits_for_are_not_executed() {
+fn abandoned_requests_are_not_executed() {
     let rig = Setup::direct().gated().start();
     let first = rig.submit("first");
     rig.next_start();
@@ -97,7 +97,7 @@ fn requests_nobody_waits_for_are_not_executed() {
 }
 
 #[test]
-fn a_full_queue_refuses() {
+fn a_full_queue_refuses_requests() {
     let rig = Setup::dynamic("default_queue_policy { max_queue_size: 1 }").gated().start();
     let executing = rig.submit("executing");
     rig.next_start();
@@ -125,7 +125,7 @@ fn an_expired_request_is_rejected() {
 }
 
 #[test]
-fn pending_falls_when_execution_starts() {
+fn the_pending_count_falls_when_execution_starts() {
     let rig = Setup::direct().gated().start();
     let answers = [rig.submit("a"), rig.submit("b")];
     rig.next_start();
@@ -136,7 +136,7 @@ fn pending_falls_when_execution_starts() {
 }
 
 #[test]
-fn a_panic_fails_its_request_and_no_other() {
+fn a_panic_fails_only_its_request() {
     let rig = Setup::direct().hold(3).start();
     let answers = ["a", "panic", "b"].map(|id| rig.submit(id)).map(wait);
     let [a, failed, b] = answers;
@@ -152,7 +152,7 @@ fn a_panic_fails_its_request_and_no_other() {
 }
 
 #[test]
-fn responses_before_a_panic_are_sent() {
+fn responses_sent_before_a_panic_arrive() {
     let rig = Setup::dynamic("").hold(3).start();
     let answers = ["a", "panic", "b"].map(|id| rig.submit(id)).map(wait);
     assert_eq!(answers.map(|a| a.is_ok()), [true, false, false]);

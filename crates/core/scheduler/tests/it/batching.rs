@@ -24,14 +24,14 @@ fn batches_of(rig: &Rig, requests: Vec<PreparedRequest>) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_default_scheduler_joins_nothing() {
+fn the_default_scheduler_does_not_batch() {
     let rig = Setup::direct().hold(3).start();
     let batches = batches_of(&rig, ["a", "b", "c"].map(|id| named(id, 2)).into());
     assert_eq!(batches, [["a"], ["b"], ["c"]]);
 }
 
 #[test]
-fn a_model_without_batch_dimension_joins_nothing() {
+fn a_model_without_batch_dimension_is_not_batched() {
     let config = model_config(
         "name: 'probe' backend: 'probe' dynamic_batching {}
          input { name: 'IN' data_type: TYPE_FP32 dims: -1 }",
@@ -41,7 +41,7 @@ fn a_model_without_batch_dimension_joins_nothing() {
 }
 
 #[test]
-fn variable_inputs_of_different_shape_are_not_joined() {
+fn variable_inputs_of_different_shapes_are_not_batched() {
     let requests = || vec![sized("a", 1, 4), sized("b", 2, 4), sized("c", 1, 5)];
     let rig = Setup::dynamic("").hold(3).start();
     assert_eq!(batches_of(&rig, requests()), [vec!["a", "b"], vec!["c"]]);
@@ -51,7 +51,7 @@ fn variable_inputs_of_different_shape_are_not_joined() {
 }
 
 #[test]
-fn requests_with_other_optional_inputs_are_not_joined() {
+fn requests_with_other_optional_inputs_are_not_batched() {
     let optional = "input { name: 'MASK' data_type: TYPE_FP32 dims: 4 optional: true }";
     let setup = Setup::of(&format!("dynamic_batching {{}} {optional}")).hold(3);
     let with_mask = adjusted(named("c", 1), |request| {
@@ -64,7 +64,7 @@ fn requests_with_other_optional_inputs_are_not_joined() {
 }
 
 #[test]
-fn what_arrives_while_the_instance_is_busy_is_one_batch() {
+fn requests_that_arrive_during_an_execution_form_one_batch() {
     let rig = Setup::dynamic("").gated().start();
     let mut answers = vec![rig.submit("first")];
     rig.next_start();
@@ -86,7 +86,7 @@ fn reaching_the_preferred_size_ends_the_delay() {
 }
 
 #[test]
-fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
+fn a_request_that_cannot_join_ends_the_delay_of_the_previous_batch() {
     let rig = Setup::dynamic(ENDLESS).instances(2).start();
     let first = [rig.submit_request(sized("a", 1, 4)), rig.submit_request(sized("b", 1, 4))];
     let other = rig.submit_request(sized("c", 1, 5));
@@ -99,7 +99,7 @@ fn a_request_that_cannot_join_ends_the_delay_of_the_batch_before_it() {
 }
 
 #[test]
-fn the_delay_ends_by_itself() {
+fn the_delay_ends_after_its_time() {
     let clock = ManualClock::new();
     let rig = Setup::dynamic("max_queue_delay_microseconds: 5000").by(&clock).start();
     let answer = rig.submit("a");
@@ -111,7 +111,7 @@ fn the_delay_ends_by_itself() {
 }
 
 #[test]
-fn a_lone_caller_waits_for_nothing_where_the_delay_is_learned() {
+fn a_lone_caller_has_no_delay_with_a_learned_delay() {
     let auto = "dynamic_batching { max_queue_delay_microseconds: 3600000000 }
                 parameters { key: 'batch_delay' value { string_value: 'auto' } }";
     let rig = Setup::of(auto).start();
@@ -123,9 +123,9 @@ fn a_lone_caller_waits_for_nothing_where_the_delay_is_learned() {
     assert_eq!(Setup::dynamic("").start().scheduler.learned_batch_delay(), None);
 }
 
-/// Each execution takes five milliseconds, of whatever size: callers that ask at the same time share it.
+/// Each execution takes five milliseconds for any batch size, so simultaneous callers share it.
 #[test]
-fn callers_meet_where_the_delay_is_learned() {
+fn callers_are_batched_with_a_learned_delay() {
     let auto = "dynamic_batching {}
                 parameters { key: 'batch_delay' value { string_value: 'auto' } }";
     let clock = ManualClock::new();
@@ -171,7 +171,7 @@ fn higher_priorities_go_first() {
 }
 
 #[test]
-fn ordered_answers_wait_for_earlier_ones() {
+fn preserved_ordering_holds_back_responses_until_earlier_ones_are_sent() {
     let rig = Setup::dynamic("preferred_batch_size: 1 preserve_ordering: true")
         .instances(2)
         .gated()

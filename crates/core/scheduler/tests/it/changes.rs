@@ -37,7 +37,7 @@ fn a_new_instance_executes_while_the_others_are_busy() {
 }
 
 #[test]
-fn instances_start_at_the_same_time() {
+fn instances_start_in_parallel() {
     let both = Arc::new(Barrier::new(2));
     let meeting = both.clone();
     // Whoever started them one after the other would wait here for ever.
@@ -51,7 +51,7 @@ fn instances_start_at_the_same_time() {
 }
 
 #[test]
-fn instances_start_one_by_one_where_that_is_wanted() {
+fn instances_start_one_by_one_if_configured() {
     let starting = Arc::new(AtomicUsize::new(0));
     let counted = starting.clone();
     let setup = Setup::direct().instances(2).one_by_one().on_create(move |number| {
@@ -68,7 +68,7 @@ fn instances_start_one_by_one_where_that_is_wanted() {
 }
 
 #[test]
-fn an_instance_that_is_removed_answers_what_it_has_and_takes_nothing_more() {
+fn a_removed_instance_finishes_its_requests_and_takes_no_more() {
     let rig = Setup::direct().gated().instances(2).start();
     let answers = [rig.submit("a"), rig.submit("b")];
     rig.next_start();
@@ -90,7 +90,7 @@ fn an_instance_that_is_removed_answers_what_it_has_and_takes_nothing_more() {
 }
 
 #[test]
-fn nothing_changes_when_a_new_instance_cannot_be_started() {
+fn a_failed_start_of_a_new_instance_changes_nothing() {
     let failing = |number| match number {
         2 => Err(Error::internal("no third one")),
         _ => Ok(()),
@@ -105,7 +105,7 @@ fn nothing_changes_when_a_new_instance_cannot_be_started() {
 }
 
 #[test]
-fn an_instance_is_removed_when_its_streams_have_ended() {
+fn an_instance_is_removed_after_its_streams_have_ended() {
     let rig = Setup::direct().decoupled().start();
     let mut stream = rig.submit_stream("stream");
     let mut sender = rig.next_stream();
@@ -146,7 +146,7 @@ fn instances_that_cannot_be_restarted_are_replaced() {
 }
 
 #[test]
-fn no_request_is_lost_while_instances_come_and_go() {
+fn no_request_is_lost_while_instances_change() {
     let rig = Setup::dynamic("").instances(2).start();
     thread::scope(|scope| {
         let askers: Vec<_> = (0..2)

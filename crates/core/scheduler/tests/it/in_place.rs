@@ -192,7 +192,7 @@ fn with_quick_model(rig: Rig, test: impl AsyncFn(&Rig)) {
 }
 
 #[test]
-fn a_quick_model_is_executed_by_the_thread_that_brings_the_requests_in_their_order() {
+fn a_quick_model_is_executed_in_order_on_the_callers_thread() {
     with_quick_model(Rig::start(""), async |rig| {
         let before = rig.in_place();
         let answers: Vec<Answer> = ["a", "b", "c"].map(|id| rig.submit(id)).into();
@@ -211,7 +211,7 @@ fn a_quick_model_is_executed_by_the_thread_that_brings_the_requests_in_their_ord
 }
 
 #[test]
-fn what_the_tasks_of_a_thread_bring_at_once_is_one_batch() {
+fn requests_submitted_at_once_by_one_thread_form_one_batch() {
     let rig = Rig::start("dynamic_batching { preserve_ordering: true }");
     with_quick_model(rig, async |rig| {
         let before = rig.in_place();
@@ -226,7 +226,7 @@ fn what_the_tasks_of_a_thread_bring_at_once_is_one_batch() {
 }
 
 #[test]
-fn elsewhere_and_where_it_would_not_be_right_instances_execute_themselves() {
+fn models_unfit_for_in_place_execution_use_their_instance_threads() {
     let limited =
         ExecutionRules { rate_limiter: Some(RateLimiter::new(Vec::new())), ..Default::default() };
     let rigs = [
@@ -257,7 +257,7 @@ fn elsewhere_and_where_it_would_not_be_right_instances_execute_themselves() {
 }
 
 #[test]
-fn a_request_that_is_much_larger_goes_to_the_instance() {
+fn a_much_larger_request_is_executed_by_the_instance_thread() {
     with_quick_model(Rig::start(""), async |rig| {
         let submit = async || {
             let (responder, answer) = Responder::unary();
@@ -278,7 +278,7 @@ fn a_request_that_is_much_larger_goes_to_the_instance() {
 }
 
 #[test]
-fn a_model_that_takes_long_gets_its_thread_back_and_holds_up_no_connection_for_a_while() {
+fn a_slow_model_returns_to_its_instance_thread_for_a_while() {
     with_quick_model(Rig::start(""), async |rig| {
         let (slow, behind) = (rig.submit("slow"), rig.submit("behind"));
         answered(slow).await.expect("success");
@@ -318,7 +318,7 @@ fn an_instance_that_panics_is_restarted_by_its_thread() {
 }
 
 #[test]
-fn who_gives_up_before_the_turn_is_not_executed() {
+fn a_request_abandoned_before_its_turn_is_not_executed() {
     with_quick_model(Rig::start(""), async |rig| {
         let before = rig.in_place();
         let context = RequestContext::received_at(rig.clock.now());
@@ -337,7 +337,7 @@ fn who_gives_up_before_the_turn_is_not_executed() {
 }
 
 #[test]
-fn what_was_accepted_is_answered_when_the_scheduler_closes_or_the_thread_ends() {
+fn accepted_requests_are_answered_when_the_scheduler_or_thread_ends() {
     let rig = Rig::start("");
     as_connection(|| async {
         rig.becomes_quick().await;

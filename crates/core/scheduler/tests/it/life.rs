@@ -37,7 +37,7 @@ fn a_model_without_instances_does_not_start() {
 }
 
 #[test]
-fn after_closing_what_is_queued_is_answered_and_new_requests_are_refused() {
+fn closing_answers_queued_requests_and_refuses_new_ones() {
     let rig = Setup::direct().gated().start();
     let queued = ["a", "b", "c"].map(|id| rig.submit(id));
     rig.next_start();
@@ -59,7 +59,7 @@ fn after_closing_what_is_queued_is_answered_and_new_requests_are_refused() {
 }
 
 #[test]
-fn waiting_until_idle_closes_nothing() {
+fn waiting_until_idle_does_not_close_the_scheduler() {
     let rig = Setup::direct().gated().start();
     assert!(rig.scheduler.wait_until_idle(Instant::now()), "nothing is in flight");
     let first = ["a", "b"].map(|id| rig.submit(id));
@@ -102,7 +102,7 @@ fn draining_drops_the_model() {
 }
 
 #[test]
-fn a_dropped_scheduler_answers_what_it_has() {
+fn a_dropped_scheduler_answers_its_requests() {
     let rig = Setup::direct().gated().start();
     let answers = [rig.submit("a"), rig.submit("b")];
     rig.permit(2);
@@ -140,7 +140,7 @@ fn without_a_working_instance_requests_fail_until_one_is_restarted() {
 }
 
 #[test]
-fn a_broken_scheduler_ends_when_it_is_closed() {
+fn a_broken_scheduler_can_be_closed() {
     let clock = ManualClock::new();
     let rig = Setup::direct()
         .by(&clock)

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[test]
-fn a_request_handed_over_still_waits() {
+fn a_prefetched_request_still_counts_as_pending() {
     let rig = Rig::start(1);
     let (first, [b]) = rig.with_waiting(["b"]);
     assert_eq!([rig.next(), rig.next()], ["ahead b", "begin a"]);
@@ -35,7 +35,7 @@ fn a_request_handed_over_still_waits() {
 }
 
 #[test]
-fn what_waits_in_an_instance_that_ends_does_not_fail_with_the_request_it_executed() {
+fn requests_prefetched_by_a_failing_instance_do_not_fail() {
     let rig = Rig::start(1);
     let (mut first, [b]) = rig.with_waiting_behind("end", ["b"]);
     assert_eq!([rig.next(), rig.next()], ["ahead b", "begin end"]);
@@ -46,7 +46,7 @@ fn what_waits_in_an_instance_that_ends_does_not_fail_with_the_request_it_execute
 }
 
 #[test]
-fn nothing_is_handed_over_while_an_instance_is_free() {
+fn no_request_is_prefetched_while_an_instance_is_free() {
     let rig = Rig::start(2);
     let long = rig.submit("long");
     assert_eq!(rig.next(), "begin long");
@@ -61,7 +61,7 @@ fn nothing_is_handed_over_while_an_instance_is_free() {
 }
 
 #[test]
-fn an_instance_that_is_free_takes_back_what_waits_in_another() {
+fn a_free_instance_takes_over_requests_prefetched_by_another() {
     let rig = Rig::start(2);
     let [x, y] = rig.begin_two();
     let [a, b] = ["a", "b"].map(|id| rig.submit(id));
@@ -78,7 +78,7 @@ fn an_instance_that_is_free_takes_back_what_waits_in_another() {
 }
 
 #[test]
-fn several_wait_in_an_instance_and_are_begun_in_their_order() {
+fn several_prefetched_requests_begin_in_order() {
     let rig = Rig::start_deep(1, 3);
     let (first, rest) = rig.with_waiting(["b", "c", "d", "e"]);
     assert_eq!([rig.next(), rig.next(), rig.next()], ["ahead b", "ahead c", "ahead d"]);
@@ -95,9 +95,9 @@ fn several_wait_in_an_instance_and_are_begun_in_their_order() {
     assert_eq!((s.success.count, s.execution_count, s.pending), (6, 6, 0));
 }
 
-/// One by one, first in first out.
+/// The instance begins them one by one, first in first out.
 #[test]
-fn all_that_waits_in_an_instance_goes_to_one_that_is_free() {
+fn all_prefetched_requests_go_to_a_free_instance() {
     let rig = Rig::start_deep(2, 3);
     let [x, y] = rig.begin_two();
     let ids = ["a", "b", "c", "d", "e", "f"];
@@ -120,9 +120,9 @@ fn all_that_waits_in_an_instance_goes_to_one_that_is_free() {
     all_succeed(answers);
 }
 
-/// The first that cannot be handed over is the first that is executed.
+/// The first request that cannot be prefetched is the first to be executed.
 #[test]
-fn nothing_overtakes_what_cannot_be_handed_over() {
+fn no_request_overtakes_one_that_cannot_be_prefetched() {
     let rig = Rig::start_deep(1, 3);
     let (first, rest) = rig.with_waiting(["full", "b", "c"]);
     assert_eq!(rig.next(), "begin a");
@@ -134,9 +134,9 @@ fn nothing_overtakes_what_cannot_be_handed_over() {
     all_succeed(rest);
 }
 
-/// The other instance always has the next request before it is free.
+/// The other instance always prefetches the next request before it is free.
 #[test]
-fn what_waits_behind_a_long_request_is_not_overtaken_without_end() {
+fn requests_behind_a_long_one_are_not_overtaken_without_bound() {
     let rig = Rig::start(2);
     let first = rig.begin_two();
     let ids = ["0", "1", "a", "b", "2", "3", "4", "5", "6", "7", "8", "9"];
@@ -155,7 +155,7 @@ fn what_waits_behind_a_long_request_is_not_overtaken_without_end() {
 }
 
 #[test]
-fn requests_nobody_waits_for_are_not_executed() {
+fn abandoned_requests_are_not_executed() {
     let rig = Rig::start(1);
     let (first, [b]) = rig.with_waiting(["b"]);
     assert_eq!([rig.next(), rig.next()], ["ahead b", "begin a"]);
@@ -174,7 +174,7 @@ fn requests_nobody_waits_for_are_not_executed() {
 }
 
 #[test]
-fn a_panic_fails_only_what_was_begun() {
+fn a_panic_fails_only_requests_that_were_begun() {
     let rig = Rig::start(1);
     let first = rig.submit("first");
     assert_eq!(rig.next(), "begin first");
@@ -193,7 +193,7 @@ fn a_panic_fails_only_what_was_begun() {
 }
 
 #[test]
-fn what_cannot_be_handed_over_is_executed_next() {
+fn a_request_that_cannot_be_prefetched_is_executed_next() {
     let rig = Rig::start(1);
     let (first, [full, b]) = rig.with_waiting(["full", "b"]);
     assert_eq!(rig.next(), "begin a");
@@ -206,7 +206,7 @@ fn what_cannot_be_handed_over_is_executed_next() {
 }
 
 #[test]
-fn what_cannot_be_sent_at_all_is_answered_once() {
+fn a_request_that_cannot_be_sent_is_answered_once() {
     let rig = Rig::start(1);
     let (first, [bad, b]) = rig.with_waiting(["bad", "b"]);
     assert_eq!(rig.next(), "begin a");

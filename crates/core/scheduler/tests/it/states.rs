@@ -113,7 +113,7 @@ fn ask(scheduler: &QueueScheduler, sequence: u64, sequence_start: bool) -> Resul
 }
 
 #[test]
-fn states_of_many_sequences_keep_to_half_of_the_budget_and_the_oldest_idle_ones_give_way() {
+fn states_stay_within_half_of_the_budget_and_the_oldest_idle_ones_are_evicted() {
     let budget = MemoryBudget::new(20 * BLOCK);
     let memory = Arc::new(SequenceMemory::of(budget.clone()));
     let models = [start(&memory, false), start(&memory, true)];
@@ -133,7 +133,7 @@ fn states_of_many_sequences_keep_to_half_of_the_budget_and_the_oldest_idle_ones_
 }
 
 #[test]
-fn a_state_that_grows_beyond_its_memory_fails_its_request_and_stays_as_it_was() {
+fn a_state_that_grows_beyond_its_memory_fails_its_request_and_is_kept() {
     [false, true].into_iter().for_each(check_growth);
 }
 
@@ -160,7 +160,7 @@ fn check_growth(answers_later: bool) {
 }
 
 #[test]
-fn states_go_back_to_the_budget_with_their_model() {
+fn the_memory_of_states_is_released_with_their_model() {
     let budget = MemoryBudget::new(20 * BLOCK);
     let memory = Arc::new(SequenceMemory::of(budget.clone()));
     let model = start(&memory, true);
@@ -236,7 +236,7 @@ fn leave(mut taken: TakenRequest, state: u8) {
 }
 
 #[test]
-fn the_next_request_of_a_sequence_waits_for_the_states_of_the_one_before() {
+fn the_next_request_of_a_sequence_waits_for_the_previous_states() {
     let mut desk = Desk::open("oldest { max_candidate_sequences: 8 }");
     desk.submit(7, true);
     desk.submit(7, false);
@@ -262,7 +262,7 @@ fn the_next_request_of_a_sequence_waits_for_the_states_of_the_one_before() {
 }
 
 #[test]
-fn a_slot_of_its_own_waits_for_the_states_as_well() {
+fn a_direct_slot_also_waits_for_the_previous_states() {
     let mut desk = Desk::open("direct { }");
     desk.submit(7, true);
     desk.submit(7, false);
@@ -275,7 +275,7 @@ fn a_slot_of_its_own_waits_for_the_states_as_well() {
 }
 
 #[test]
-fn states_that_come_after_their_instance_broke_are_nobodys() {
+fn states_returned_after_an_instance_failure_are_discarded() {
     let mut desk = Desk::open("oldest { max_candidate_sequences: 1 }");
     desk.submit(7, true);
     let (_, _, lost) = desk.next();

@@ -39,7 +39,7 @@ fn collect(mut stream: ResponseStream) -> (usize, Option<Error>) {
 }
 
 #[test]
-fn a_stream_is_counted_once_before_its_last_response_leaves() {
+fn a_stream_is_counted_once_before_its_last_response() {
     let rig = streaming();
     let mut stream = rig.submit_stream("stream");
     let mut sender = rig.next_stream();
@@ -62,7 +62,7 @@ fn a_stream_is_counted_once_before_its_last_response_leaves() {
 }
 
 #[test]
-fn a_stream_that_ends_during_its_execution_is_counted_when_its_client_has_it() {
+fn a_stream_that_ends_during_its_execution_is_counted_at_once() {
     let rig = Setup::dynamic("").decoupled().hold(2).start();
     let streams = [rig.submit_stream("short stream"), rig.submit_stream("short stream")];
     for (index, stream) in (1..).zip(streams) {
@@ -75,7 +75,7 @@ fn a_stream_that_ends_during_its_execution_is_counted_when_its_client_has_it() {
 }
 
 #[test]
-fn streams_and_single_answers_share_a_batch() {
+fn streams_and_single_responses_share_a_batch() {
     let rig = Setup::dynamic("").decoupled().hold(3).start();
     let stream = rig.submit_stream("stream");
     let (single, failing) = (rig.submit("a"), rig.submit("fail"));
@@ -114,7 +114,7 @@ fn an_error_makes_the_stream_a_failure() {
 }
 
 #[test]
-fn streams_of_an_execution_that_failed_are_no_inferences() {
+fn streams_of_a_failed_execution_are_no_inferences() {
     let rig = streaming();
     assert!(collect(rig.submit_stream("failed stream")).1.is_some());
     eventually("one execution is counted", || rig.statistics.snapshot().execution_count == 1);
@@ -123,7 +123,7 @@ fn streams_of_an_execution_that_failed_are_no_inferences() {
 }
 
 #[test]
-fn a_stream_given_up_ends_with_an_error() {
+fn an_abandoned_stream_sender_ends_the_stream_with_an_error() {
     let rig = streaming();
     let stream = rig.submit_stream("stream");
     drop(rig.next_stream());
@@ -150,7 +150,7 @@ fn draining_waits_for_streams_and_keeps_their_instance() {
 }
 
 #[test]
-fn an_alarm_ends_the_wait_for_streams_of_a_dead_instance() {
+fn an_alarm_ends_the_wait_for_streams_of_a_failed_instance() {
     let rig = streaming();
     let stream = rig.submit_stream("stream");
     let sender = rig.next_stream();
@@ -164,7 +164,7 @@ fn an_alarm_ends_the_wait_for_streams_of_a_dead_instance() {
 }
 
 #[test]
-fn a_panic_leaves_streams_to_whoever_has_them() {
+fn a_panic_does_not_end_streams_kept_elsewhere() {
     let rig = Setup::dynamic("").decoupled().hold(2).start();
     let stream = rig.submit_stream("stream");
     let panicking = rig.submit("panic");
@@ -178,7 +178,7 @@ fn a_panic_leaves_streams_to_whoever_has_them() {
 }
 
 #[test]
-fn streams_keep_the_order_of_arrival() {
+fn streams_keep_their_order_of_arrival() {
     let rig = Setup::dynamic("preferred_batch_size: 1 preserve_ordering: true").decoupled().start();
     let mut streams = ["stream", "stream"].map(|id| rig.submit_stream(id));
     let single = rig.submit("a");
@@ -212,9 +212,9 @@ fn requests_cancelled_while_queued_are_not_streamed() {
     assert_eq!(s.failures[FailureReason::Canceled as usize], 1);
 }
 
-/// Streams ended by another thread, before, while and after their execution returns.
+/// Another thread ends streams before, while and after their execution returns.
 #[test]
-fn many_streams() {
+fn many_concurrent_streams_are_complete() {
     const REQUESTS: u64 = 400;
     const SUBMITTERS: u64 = 4;
     for setup in [Setup::direct(), Setup::dynamic("preserve_ordering: true")] {

@@ -90,17 +90,17 @@ fn stress(setup: Setup, close_after: Option<u64>) {
 }
 
 #[test]
-fn direct() {
+fn direct_scheduling_answers_every_request() {
     stress(Setup::direct().instances(3), None);
 }
 
 #[test]
-fn dynamic() {
+fn dynamic_batching_answers_every_request() {
     stress(Setup::dynamic("").instances(2), None);
 }
 
 #[test]
-fn dynamic_with_everything_closed_in_the_middle() {
+fn dynamic_batching_closed_under_load_answers_every_request() {
     let setup = Setup::dynamic(
         "preferred_batch_size: [4, 8] max_queue_delay_microseconds: 200 preserve_ordering: true
          default_queue_policy { default_timeout_microseconds: 50000 max_queue_size: 6 }",
@@ -109,6 +109,6 @@ fn dynamic_with_everything_closed_in_the_middle() {
 }
 
 #[test]
-fn direct_closed_in_the_middle() {
+fn direct_scheduling_closed_under_load_answers_every_request() {
     stress(Setup::direct().instances(2), Some(SUBMITTERS * REQUESTS / 4));
 }

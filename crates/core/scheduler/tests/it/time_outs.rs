@@ -33,7 +33,7 @@ fn busy(fields: &str) -> (Rig, Answer, ManualClock) {
 }
 
 #[test]
-fn while_the_instance_is_busy() {
+fn a_request_times_out_while_the_instance_is_busy() {
     for order in ["", "preserve_ordering: true"] {
         let (rig, first, clock) = busy(&format!("{SHORT} {order}"));
         let answers = ["a", "b", "c"].map(|id| rig.submit(id));
@@ -56,7 +56,7 @@ fn while_the_instance_is_busy() {
 }
 
 #[test]
-fn in_the_middle_of_those_that_wait_on() {
+fn a_request_times_out_between_requests_without_a_timeout() {
     let policy = "default_queue_policy { default_timeout_microseconds: 3600000000 allow_timeout_override: true }";
     let (rig, first, clock) = busy(policy);
     let with_timeout = |id: &str, ms| {
@@ -77,7 +77,7 @@ fn in_the_middle_of_those_that_wait_on() {
 }
 
 #[test]
-fn while_the_instance_is_restarted() {
+fn a_request_times_out_while_the_instance_restarts() {
     // Receives when the test has ended.
     let (ended, end) = mpsc::channel::<()>();
     let end = Mutex::new(end);
@@ -98,7 +98,7 @@ fn while_the_instance_is_restarted() {
 }
 
 #[test]
-fn levels_have_policies_of_their_own() {
+fn priority_levels_have_their_own_timeout_policies() {
     let (rig, first, clock) = busy(
         "priority_levels: 18446744073709551615 default_priority_level: 1000000000000
          priority_queue_policy { key: 7 value { default_timeout_microseconds: 1000 } }
@@ -120,7 +120,7 @@ fn levels_have_policies_of_their_own() {
 }
 
 #[test]
-fn those_that_are_held_back_wait_for_the_others() {
+fn delayed_requests_wait_for_the_others() {
     let clock = ManualClock::new();
     let rig = Setup::dynamic(SHORT).by(&clock).hold(2).start();
     let mut early = rig.submit("early");
@@ -133,7 +133,7 @@ fn those_that_are_held_back_wait_for_the_others() {
 }
 
 #[test]
-fn a_time_out_of_any_length_is_taken() {
+fn a_timeout_of_any_length_is_accepted() {
     let fields = format!(
         "max_queue_delay_microseconds: {max} default_queue_policy {{ default_timeout_microseconds: {max} }}",
         max = u64::MAX
@@ -150,7 +150,7 @@ fn a_time_out_of_any_length_is_taken() {
 }
 
 #[test]
-fn after_the_queue_was_closed() {
+fn a_request_times_out_after_the_queue_is_closed() {
     let (rig, first, clock) = busy(SHORT);
     let waiting = rig.submit("a");
     rig.scheduler.close();

@@ -26,7 +26,7 @@ fn trace_of(rig: &Rig, id: &str) -> Timeline {
 }
 
 #[test]
-fn executed_requests_are_traced_whatever_became_of_them() {
+fn executed_requests_are_traced_with_any_result() {
     let rig = Setup::direct().start();
     for id in ["a", "fail", "cancel", "mute", "panic"] {
         let timeline = trace_of(&rig, id);
@@ -51,7 +51,7 @@ fn streams_are_traced_at_their_end() {
 }
 
 #[test]
-fn requests_that_are_not_executed_are_traced_too() {
+fn requests_that_are_not_executed_are_traced() {
     let rig = Setup::direct().gated().start();
     let first = rig.submit("first");
     rig.next_start();

@@ -128,14 +128,14 @@ fn every_instance_executes_every_sample_before_it_is_ready() {
 }
 
 #[test]
-fn a_model_that_does_not_batch_executes_one_by_one() {
+fn a_model_without_batching_executes_samples_one_by_one() {
     let model = Scripted::new(|_, batch| answer(batch));
     let _scheduler = model.start(config(0, ""), 1, vec![sample("a", 2, 2)]).expect("it starts");
     assert_eq!(model.batches("probe_0_0"), [["a"], ["a"], ["a"], ["a"]]);
 }
 
 #[test]
-fn a_sample_that_fails_ends_the_start_with_its_name() {
+fn a_failed_sample_fails_the_start_with_its_name() {
     let model = Scripted::new(|_, batch| {
         for index in 0..batch.len() {
             let bad = batch.request(index).is_some_and(|request| request.id == "bad");
@@ -153,7 +153,7 @@ fn a_sample_that_fails_ends_the_start_with_its_name() {
 }
 
 #[test]
-fn a_panic_and_no_answer_are_failures() {
+fn a_panic_or_a_missing_response_is_a_failure() {
     let panics = Scripted::new(|_, _| panic!("not warm"));
     let error = panics.start(config(8, ""), 1, vec![sample("a", 1, 1)]).err().expect("it fails");
     let text = "failed to run warmup sample 'a': instance 'probe_0_0' panicked: not warm; ";
@@ -166,7 +166,7 @@ fn a_panic_and_no_answer_are_failures() {
 const DECOUPLED: &str = "model_transaction_policy { decoupled: true }";
 
 #[test]
-fn a_stream_is_waited_for() {
+fn warm_up_waits_for_the_end_of_a_stream() {
     let ended = Arc::new(AtomicUsize::new(0));
     let counted = ended.clone();
     let model = Scripted::new(move |_, batch| {
@@ -189,7 +189,7 @@ fn a_stream_is_waited_for() {
 }
 
 #[test]
-fn errors_of_a_stream_are_told_up_to_a_number() {
+fn the_number_of_reported_stream_errors_is_bounded() {
     let model = Scripted::new(|_, batch| {
         let mut sender = batch.take(0).expect("not taken before").responder;
         (0..1000).for_each(|_| sender.send(Err(Error::internal("no"))));
@@ -201,7 +201,7 @@ fn errors_of_a_stream_are_told_up_to_a_number() {
 }
 
 #[test]
-fn an_instance_that_is_added_is_warm_before_it_gets_requests() {
+fn an_added_instance_is_warmed_up_before_it_gets_requests() {
     let model = Scripted::new(|instance, batch| match instance {
         "probe_0_2" => batch.fail_all(&Error::internal("cold")),
         _ => answer(batch),
@@ -220,7 +220,7 @@ const SEQUENCES: &str = "sequence_batching {
     control_input { name: 'END' control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 3, 4 ] } } iterative_sequence: true }";
 
 #[test]
-fn a_model_with_sequences_is_told_of_the_first_request_of_one() {
+fn warm_up_starts_a_sequence_for_models_with_sequences() {
     let told = Arc::<Mutex<Vec<Vec<u8>>>>::default();
     let noted = told.clone();
     let model = Scripted::new(move |_, batch| {
@@ -239,7 +239,7 @@ fn a_model_with_sequences_is_told_of_the_first_request_of_one() {
 }
 
 #[test]
-fn a_restarted_instance_is_warmed_up_again_as_often_as_it_takes() {
+fn a_restarted_instance_is_warmed_up_until_it_succeeds() {
     let fails = Arc::new(AtomicBool::new(false));
     let failing = fails.clone();
     let model = Scripted::new(move |_, batch| match failing.swap(false, Ordering::SeqCst) {

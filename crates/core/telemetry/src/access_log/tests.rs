@@ -38,7 +38,7 @@ fn ids(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_line_of_every_thread_is_written_whole() {
+fn lines_of_concurrent_threads_are_written_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
     fs::write(&path, "1970-01-01T00:00:00.000000Z id=before\n").expect("written");
@@ -68,7 +68,7 @@ fn every_line_of_every_thread_is_written_whole() {
 }
 
 #[test]
-fn the_last_lines_do_not_wait_for_those_who_still_hold_the_log() {
+fn flushing_writes_the_last_lines_while_others_still_hold_the_log() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
     let log = AccessLog::open(&AccessTarget::File(path.clone()), AccessFormat::Text).expect("open");
@@ -78,7 +78,7 @@ fn the_last_lines_do_not_wait_for_those_who_still_hold_the_log() {
 }
 
 #[test]
-fn a_file_that_was_moved_keeps_what_was_logged_before() {
+fn a_moved_file_keeps_its_earlier_lines() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, moved) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
     let log = AccessLog::open(&AccessTarget::File(path.clone()), AccessFormat::Text).expect("open");
@@ -92,7 +92,7 @@ fn a_file_that_was_moved_keeps_what_was_logged_before() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_makes_nobody_wait_and_what_is_lost_is_counted() {
+fn an_unread_pipe_blocks_nobody_and_lost_lines_are_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).expect("a pipe");
@@ -117,7 +117,7 @@ fn a_pipe_that_nobody_reads_makes_nobody_wait_and_what_is_lost_is_counted() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error() {
+fn a_missing_folder_is_an_error() {
     let target = AccessTarget::File("/nonexistent/access.log".into());
     assert!(AccessLog::open(&target, AccessFormat::Json).is_err());
 }

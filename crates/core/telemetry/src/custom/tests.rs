@@ -13,7 +13,7 @@ fn rendered(metrics: &CustomMetrics) -> String {
 }
 
 #[test]
-fn same_name_and_labels_share_one_value() {
+fn the_same_name_and_labels_share_one_value() {
     let metrics = CustomMetrics::default();
     let one = metrics.family("seen", "what was seen", CustomMetricKind::Counter).expect("a family");
     let two = metrics.family("seen", "another text", CustomMetricKind::Counter).expect("the same");
@@ -31,7 +31,7 @@ fn same_name_and_labels_share_one_value() {
 }
 
 #[test]
-fn what_nobody_holds_is_gone() {
+fn a_dropped_metric_removes_its_series() {
     let metrics = CustomMetrics::default();
     let family = metrics.family("level", "", CustomMetricKind::Gauge).expect("a family");
     let metric = family.metric(labels(&[]), None).expect("a series");
@@ -51,7 +51,7 @@ fn what_nobody_holds_is_gone() {
 }
 
 #[test]
-fn a_histogram_in_full() {
+fn a_histogram_renders_all_its_lines() {
     let metrics = CustomMetrics::default();
     let family = metrics.family("took_us", "a \"b\"\\\n", CustomMetricKind::Histogram).expect("ok");
     let metric = family.metric(labels(&[("who", "\"\\\n")]), Some(vec![0.5, 10.0])).expect("ok");
@@ -70,7 +70,7 @@ took_us_bucket{who="\"\\\n",le="+Inf"} 5
 }
 
 #[test]
-fn special_values_in_text() {
+fn special_values_and_labels_are_rendered() {
     let metrics = CustomMetrics::default();
     let family = metrics.family("g", "", CustomMetricKind::Gauge).expect("ok");
     let metric = family.metric(labels(&[]), None).expect("ok");
@@ -92,7 +92,7 @@ fn special_values_in_text() {
 }
 
 #[test]
-fn operations_that_a_kind_does_not_know() {
+fn unsupported_operations_of_a_kind_are_refused() {
     let metrics = CustomMetrics::default();
     let make = |kind: CustomMetricKind, buckets| {
         let family = metrics.family(kind.name(), "", kind).expect("a family");
@@ -122,7 +122,7 @@ fn operations_that_a_kind_does_not_know() {
 }
 
 #[test]
-fn names_that_cannot_be() {
+fn invalid_names_are_refused() {
     let metrics = CustomMetrics::default();
     let refusal = |name, kind| metrics.family(name, "", kind).expect_err("refused").to_string();
     for name in ["", "1st", "a-b", "__own", "ä", "a b", "a\n"] {
@@ -141,7 +141,7 @@ fn names_that_cannot_be() {
 }
 
 #[test]
-fn buckets_that_cannot_be() {
+fn invalid_buckets_are_refused() {
     let metrics = CustomMetrics::default();
     let refusal = |name, kind, buckets| {
         let family = metrics.family(name, "", kind).expect("a family");
@@ -158,7 +158,7 @@ fn buckets_that_cannot_be() {
 }
 
 #[test]
-fn no_count_is_lost_between_threads_that_make_and_drop() {
+fn no_count_is_lost_between_creating_and_dropping_threads() {
     let metrics = CustomMetrics::default();
     let family = metrics.family("n", "", CustomMetricKind::Counter).expect("a family");
     let kept = family.metric(labels(&[]), None).expect("a series");
@@ -182,7 +182,7 @@ fn no_count_is_lost_between_threads_that_make_and_drop() {
 }
 
 #[test]
-fn the_series_of_a_family_are_found_by_its_name() {
+fn the_series_of_a_family_are_found_by_name() {
     let metrics = CustomMetrics::default();
     assert!(metrics.series("cache", 9).is_empty());
     let family = metrics.family("cache", "", CustomMetricKind::Gauge).expect("a family");

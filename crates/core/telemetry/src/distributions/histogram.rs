@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_observation_is_counted_at_its_own_bound_and_above() {
+    fn an_observation_counts_in_its_bucket_and_all_above() {
         let mut histogram = Histogram::new(Bounds::new(&[-1.0, 0.0, 1.0, 2.5]).expect("ascending"));
         for seen in [-1.0, 0.5, 1.0, 1.5, 9.0] {
             histogram.observe(seen);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_infinite_bound_is_that_of_the_last_bucket() {
+    fn an_infinite_bound_adds_no_bucket() {
         let mut histogram = Histogram::new(Bounds::new(&[1.0, f64::INFINITY]).expect("ascending"));
         histogram.observe(3.0);
         assert_eq!(histogram.cumulated().collect::<Vec<_>>(), [(1.0, 0)]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_ascend_and_are_few() {
+    fn bounds_must_ascend_and_their_number_is_limited() {
         for bounds in [&[2.0, 1.0][..], &[1.0, 1.0], &[f64::NAN]] {
             assert_eq!(Bounds::new(bounds), Err(BoundsError::Unsorted));
         }

@@ -102,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantile_is_within_its_error_of_the_exact_one(
+        fn a_quantile_is_within_its_error_bound(
             values in prop::collection::vec(prop_oneof![0..200_u64, 0..100_000_u64, 0..LONGEST], 1..400),
             quantile in 0.0..=1.0_f64,
             parts in 1..6_usize,
@@ -117,7 +117,7 @@ mod tests {
         }
 
         #[test]
-        fn positions_ascend_with_values(a in 0..=LONGEST, b in 0..=LONGEST) {
+        fn bucket_positions_ascend_with_values(a in 0..=LONGEST, b in 0..=LONGEST) {
             prop_assert!(position(a.min(b)) <= position(a.max(b)) && position(a) < SIZES);
         }
     }
@@ -132,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_observed_has_no_quantiles() {
+    fn no_observations_give_no_quantiles() {
         assert_eq!(quantiles(&[SizeCounts::default()], &[0.5, 1.0]), [None, None]);
     }
 
     #[test]
-    fn the_mean_is_that_of_all_parts() {
+    fn the_mean_covers_all_parts() {
         let mut counts = [SizeCounts::default(), SizeCounts::default(), SizeCounts::default()];
         assert_eq!(count_and_mean(&counts), (0, 0.0));
         counts[0].observe(10);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_quantiles_are_the_ends() {
+    fn quantiles_out_of_range_are_clamped() {
         let mut counts = SizeCounts::default();
         (1..=10).for_each(|value| counts.observe(value));
         let found = quantiles(&[counts], &[-1.0, 0.0, 0.5, 1.0, 7.0, f64::NAN]);

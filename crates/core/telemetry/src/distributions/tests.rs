@@ -3,20 +3,20 @@
 use super::*;
 
 #[test]
-fn nothing_is_recorded_unless_it_is_asked_for() {
+fn distributions_are_recorded_only_on_request() {
     let off = DistributionSettings::default();
     assert!(Distributions::new(&off, Instant::now()).is_none());
 }
 
 #[test]
-fn histograms_have_the_time_to_the_first_response() {
+fn histograms_include_the_time_to_the_first_response() {
     let settings = DistributionSettings { has_histograms: true, ..DistributionSettings::default() };
     let made = Distributions::new(&settings, Instant::now()).expect("asked for");
     assert!(made.has_first_response() && made.window.is_none());
 }
 
 #[test]
-fn a_family_has_its_own_bounds_where_it_is_given_some() {
+fn a_family_may_have_its_own_bounds() {
     let bounds = Bounds::new(&[0.5]).expect("ascending");
     let family = "galatea_inference_queue_duration_seconds";
     assert!(
@@ -38,7 +38,7 @@ fn a_family_has_its_own_bounds_where_it_is_given_some() {
 }
 
 #[test]
-fn what_is_watched_is_recorded_beside_the_rest_and_goes_with_the_watcher() {
+fn watched_distributions_are_recorded_until_the_watcher_is_dropped() {
     let second = RequestRecord { total: Duration::from_secs(1), ..RequestRecord::default() };
     for has_histograms in [false, true] {
         let settings = DistributionSettings { has_histograms, ..DistributionSettings::default() };

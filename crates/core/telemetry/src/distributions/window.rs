@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_is_forgotten_after_a_minute_and_counted_for_ever() {
+    fn a_duration_leaves_the_window_after_a_minute_but_stays_in_the_total() {
         let start = Instant::now();
         let mut window = Window::<1>::new(start);
         window.observe(start, [Duration::from_micros(7)]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_the_window_is_summed_up() {
+    fn durations_in_the_window_are_summarized() {
         let start = Instant::now();
         let mut window = Window::<1>::new(start);
         assert_eq!(window.recent(start), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_rest_empties_the_window() {
+    fn a_long_pause_empties_the_window() {
         let start = Instant::now();
         let mut window = Window::<1>::new(start);
         window.observe(start, [SECOND]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_another_thread_may_be_behind() {
+    fn timestamps_before_the_window_are_accepted() {
         let start = Instant::now() + 100 * SECOND;
         let mut window = Window::<1>::new(start);
         window.observe(start - 50 * SECOND, [Duration::from_micros(9)]);

@@ -26,7 +26,7 @@ fn read(mut reader: PipeReader) -> String {
 }
 
 #[test]
-fn a_pipe_that_has_room_has_the_line_at_once() {
+fn a_pipe_with_room_gets_the_line_at_once() {
     let (mut reader, writer) = writer(Pace::Prompt);
     writer.write(b"one\n");
     let mut bytes = [0; 16];
@@ -35,7 +35,7 @@ fn a_pipe_that_has_room_has_the_line_at_once() {
 }
 
 #[test]
-fn a_reader_that_stands_still_makes_nobody_wait_and_what_is_lost_is_counted() {
+fn a_stalled_reader_blocks_nobody_and_lost_lines_are_counted() {
     for (pace, sent) in [(Pace::Prompt, 40_000), (Pace::Gathered, 160_000)] {
         stand_still(pace, sent);
     }
@@ -62,7 +62,7 @@ fn stand_still(pace: Pace, sent: u64) {
 }
 
 #[test]
-fn lines_of_many_threads_stay_whole() {
+fn lines_of_concurrent_threads_stay_whole() {
     let (reader, writer) = writer(Pace::Prompt);
     let reading = thread::spawn(move || read(reader));
     thread::scope(|scope| {
@@ -85,7 +85,7 @@ fn lines_of_many_threads_stay_whole() {
 }
 
 #[test]
-fn a_line_longer_than_a_pipe_and_than_the_bound_arrives() {
+fn a_line_longer_than_the_buffer_arrives() {
     let (reader, writer) = writer(Pace::Prompt);
     let line = "x".repeat(3 * Pace::Prompt.bound()) + "\n";
     writer.write(line.as_bytes());
@@ -96,7 +96,7 @@ fn a_line_longer_than_a_pipe_and_than_the_bound_arrives() {
 }
 
 #[test]
-fn a_reader_that_is_gone_holds_up_nobody() {
+fn a_closed_pipe_blocks_nobody() {
     let (reader, writer) = writer(Pace::Prompt);
     drop(reader);
     for _ in 0..100_000 {
@@ -107,7 +107,7 @@ fn a_reader_that_is_gone_holds_up_nobody() {
 }
 
 #[test]
-fn a_file_has_prompt_lines_at_once_and_gathered_ones_after_a_flush() {
+fn a_file_gets_prompt_lines_at_once_and_gathered_lines_on_flush() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("log");
     for pace in [Pace::Prompt, Pace::Gathered] {
@@ -123,7 +123,7 @@ fn a_file_has_prompt_lines_at_once_and_gathered_ones_after_a_flush() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_opened_again() {
+fn a_moved_file_is_reopened() {
     let folder = tempfile::tempdir().expect("folder");
     let (path, moved) = (folder.path().join("log"), folder.path().join("log.1"));
     let writer = LineWriter::open(&path, Pace::Prompt, notice).expect("opened");
@@ -137,7 +137,7 @@ fn a_file_that_was_moved_away_is_opened_again() {
 }
 
 #[test]
-fn of_a_burst_the_first_lines_are_there_at_once_and_all_of_it_soon() {
+fn the_first_lines_of_a_burst_are_written_at_once_and_the_rest_soon() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("log");
     let writer = LineWriter::open(&path, Pace::Prompt, notice).expect("opened");
@@ -152,7 +152,7 @@ fn of_a_burst_the_first_lines_are_there_at_once_and_all_of_it_soon() {
 }
 
 #[test]
-fn lines_without_room_are_counted_and_told_when_there_is_room_again() {
+fn lost_lines_are_counted_and_reported_when_there_is_room() {
     let folder = tempfile::tempdir().expect("folder");
     for pace in [Pace::Prompt, Pace::Gathered] {
         let path = folder.path().join(format!("{pace:?}"));

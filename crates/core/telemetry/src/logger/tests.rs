@@ -42,7 +42,7 @@ fn on_terminal(line: &Line<'_>, has_colours: bool) -> String {
 }
 
 #[test]
-fn default_format() {
+fn the_default_format_is_tritons() {
     assert_eq!(
         text(&line("loading: simple:1")),
         "I1121 11:45:34.163989 9939 engine.rs:174] \"loading: simple:1\"\n"
@@ -50,7 +50,7 @@ fn default_format() {
 }
 
 #[test]
-fn iso_format() {
+fn the_iso_format_has_iso_timestamps() {
     let line = Line { level: Level::Warn, ..line("x") };
     let settings = LogSettings { format: LogFormat::Iso8601, ..LogSettings::default() };
     assert_eq!(
@@ -60,7 +60,7 @@ fn iso_format() {
 }
 
 #[test]
-fn json_format() {
+fn the_json_format_has_all_fields() {
     let line = Line { level: Level::Error, ..line("\n+---+\n| \"a\" |\n+---+\n") };
     let fields: [(&str, Value<'_>); 5] = [
         ("model", Value::from("m\u{7}")),
@@ -79,7 +79,7 @@ fn json_format() {
 
 proptest! {
     #[test]
-    fn every_json_line_parses_whatever_is_in_it(message: String, model: String, file in "[^/\\\\]+") {
+    fn every_json_line_parses(message: String, model: String, file in "[^/\\\\]+") {
         let line = Line { file: &file, ..line(&message) };
         let fields = [("model", Value::from(model.as_str()))];
         let text = as_json(&line, &fields);
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_a_second_line(message in "(?s:.+)") {
+    fn a_message_never_makes_a_second_line(message in "(?s:.+)") {
         let text = text(&line(&message));
         prop_assert_eq!(text.matches('\n').count(), 1);
         prop_assert!(!text.trim_end().contains(|c: char| c < ' '));
@@ -99,7 +99,7 @@ proptest! {
 }
 
 #[test]
-fn text_cannot_forge_a_line() {
+fn a_message_cannot_forge_a_line() {
     assert_eq!(
         text(&line("cache '{\"size\":\"1\"}'\n\t\\\u{1} é/")),
         "I1121 11:45:34.163989 9939 engine.rs:174] \"cache '{\\\"size\\\":\\\"1\\\"}'\\n\\t\\\\\\u0001 é/\"\n"
@@ -107,7 +107,7 @@ fn text_cannot_forge_a_line() {
 }
 
 #[test]
-fn a_terminal_shows_all_lines_of_a_message_and_none_that_is_forged() {
+fn a_terminal_shows_multi_line_messages_without_forged_lines() {
     assert_eq!(
         on_terminal(
             &line(
@@ -122,7 +122,7 @@ fn a_terminal_shows_all_lines_of_a_message_and_none_that_is_forged() {
 }
 
 #[test]
-fn only_a_table_stays_as_it_is_and_a_terminal_gets_the_one_that_fits_it() {
+fn tables_keep_their_lines_and_terminals_get_the_narrow_one() {
     let table = || Line { is_table: true, ..line("\n+-----+\n") };
     assert!(text(&table()).ends_with("] \n+-----+\n\n"));
     assert_eq!(on_terminal(&table(), true), text(&table()));
@@ -134,7 +134,7 @@ fn only_a_table_stays_as_it_is_and_a_terminal_gets_the_one_that_fits_it() {
 }
 
 #[test]
-fn a_terminal_shows_severities_in_colours_unless_told_not_to() {
+fn a_terminal_shows_severities_in_colour_unless_disabled() {
     let wrong = Line { level: Level::Error, ..line("x") };
     assert_eq!(
         on_terminal(&wrong, true),
@@ -144,7 +144,7 @@ fn a_terminal_shows_severities_in_colours_unless_told_not_to() {
 }
 
 #[test]
-fn a_terminal_shows_the_excerpt_in_place_of_the_message() {
+fn a_terminal_shows_the_excerpt_instead_of_the_message() {
     let shown = Some("failed:\n\u{1b}[1mm/config.pbtxt:2:9:\u{1b}[0m wrong".to_owned());
     let line = Line { shown, ..line("failed: wrong (m/config.pbtxt:2:9)") };
     assert!(text(&line).ends_with("] \"failed: wrong (m/config.pbtxt:2:9)\"\n"));
@@ -155,7 +155,7 @@ fn a_terminal_shows_the_excerpt_in_place_of_the_message() {
 }
 
 #[test]
-fn without_escaping_the_text_is_as_written() {
+fn without_escaping_messages_are_written_unchanged() {
     let settings = LogSettings { has_escaping: false, ..LogSettings::default() };
     assert_eq!(
         written(&line("a \"b\"\nc"), &settings, Reader::Program),
@@ -164,7 +164,7 @@ fn without_escaping_the_text_is_as_written() {
 }
 
 #[test]
-fn a_third_verbose_level_shows_more_than_the_second() {
+fn verbose_level_3_shows_more_than_level_2() {
     let shows = |verbose_level, target: &'static str| {
         let metadata = Metadata::builder().level(Level::Trace).target(target).build();
         LogSettings { verbose_level, ..LogSettings::default() }.shows(&metadata)
@@ -190,7 +190,7 @@ fn levels_follow_their_flags() {
 }
 
 #[test]
-fn libraries_are_heard_only_when_something_is_wrong() {
+fn libraries_log_only_warnings_and_errors() {
     let heard =
         |target, level| is_of_interest(&Metadata::builder().target(target).level(level).build());
     assert!(heard("galatea_engine::lifecycle", Level::Debug));
@@ -200,7 +200,7 @@ fn libraries_are_heard_only_when_something_is_wrong() {
 
 /// The one test that installs the logger: it is one per process.
 #[test]
-fn a_log_file_is_appended_to_and_a_bad_one_changes_nothing() {
+fn a_log_file_is_appended_to_and_an_invalid_one_changes_nothing() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("log");
     fs::write(&path, "before\n").expect("file");

@@ -75,7 +75,7 @@ mod tests {
     use crate::families::{CONNECTIONS, CONNECTIONS_CLOSED, ENVIRONMENTS};
 
     #[test]
-    fn figures_come_in_the_order_of_the_table_each_family_once() {
+    fn families_are_rendered_once_in_table_order() {
         let mut figures = Figures::default();
         figures.set(&ENVIRONMENTS, 3_usize);
         figures.set_labelled(&CONNECTIONS_CLOSED, "idle", 2_u64);

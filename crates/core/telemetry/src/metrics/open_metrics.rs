@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_values_stay_and_types_are_those_of_the_format() {
+    fn the_open_metrics_format_keeps_names_and_values() {
         let page = "# HELP nv_inference_count Number\n# TYPE nv_inference_count counter\n\
                     nv_inference_count{model=\"m\"} 3\n\
                     # HELP galatea_x_total Some\n# TYPE galatea_x_total counter\ngalatea_x_total 4\n\

@@ -33,7 +33,7 @@ mod tests {
     use crate::families::{BUILD_INFO, PROGRAM};
 
     #[test]
-    fn this_process_has_them_all() {
+    fn every_program_metric_has_a_value() {
         let mut text = Text::default();
         write(&mut text);
         let text = text.finish();

@@ -26,7 +26,7 @@ fn next(watcher: &mut Watcher) -> Option<String> {
 }
 
 #[test]
-fn who_comes_gets_the_state_and_then_changes() {
+fn a_new_watcher_gets_the_state_and_then_changes() {
     let engine = engine();
     let console = Console::of(Shared::new(
         &engine,
@@ -52,7 +52,7 @@ fn who_comes_gets_the_state_and_then_changes() {
 }
 
 #[test]
-fn one_more_than_may_is_refused_until_somebody_leaves() {
+fn watchers_over_the_limit_are_refused_until_one_leaves() {
     let engine = engine();
     let console = Console::new(&engine, Arc::default(), SharedAbout::default(), Vec::new());
     let mut watchers: Vec<_> = (0..MOST_WATCHERS).map(|_| console.watch().expect("room")).collect();
@@ -63,7 +63,7 @@ fn one_more_than_may_is_refused_until_somebody_leaves() {
 }
 
 #[test]
-fn who_does_not_read_is_cut_off_and_the_others_are_not() {
+fn a_watcher_that_does_not_read_is_disconnected_alone() {
     let mut hall = Watchers::default();
     let (slow, mut waiting) = mpsc::channel(MOST_WAITING);
     hall.present.push(slow);
@@ -84,7 +84,7 @@ fn who_does_not_read_is_cut_off_and_the_others_are_not() {
 }
 
 #[test]
-fn nothing_is_recorded_when_nobody_watches_and_the_events_end_when_the_engine_goes() {
+fn recording_stops_without_watchers_and_events_end_with_the_engine() {
     let console = {
         let engine = engine();
         let often = Duration::from_millis(20);
@@ -106,7 +106,7 @@ fn nothing_is_recorded_when_nobody_watches_and_the_events_end_when_the_engine_go
 }
 
 #[test]
-fn who_comes_after_a_fault_gets_the_history_before_it() {
+fn a_later_watcher_gets_the_history_before_a_fault() {
     let time = galatea_types::ManualClock::new();
     let options = EngineOptions { clock: time.clock(), ..EngineOptions::default() };
     let engine = Engine::new(options, BackendRegistry::default());
@@ -133,7 +133,7 @@ fn history_of(state: &str) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_told_is_never_older_than_the_history() {
+fn sent_changes_are_never_older_than_the_history() {
     let test = crate::testing::TestEngine::with(&["m"]);
     let (second, minutes) = (Duration::from_secs(1), Duration::from_secs(300));
     let about = SharedAbout::default();

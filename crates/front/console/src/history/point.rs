@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_begins_the_counters_anew() {
+    fn a_load_restarts_the_counters() {
         let counted = |succeeded, ns| VersionCounts {
             succeeded,
             ns: [ns; TIMES],
@@ -147,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_bounds() {
+    fn counts_are_saturated() {
         assert_eq!([saturated(-1_i64), saturated(7), saturated(i64::MAX)], [0, 7, u32::MAX]);
     }
 
     #[test]
-    fn a_quiet_point_is_sent_as_zero() {
+    fn an_idle_point_is_sent_as_zero() {
         let text = |point: Point| serde_json::to_string(&point).expect("JSON");
         assert_eq!(text(Point::default()), "0");
         let point =

@@ -36,7 +36,7 @@ impl Server {
 }
 
 #[test]
-fn what_led_to_a_fault_is_there_for_who_comes_later() {
+fn a_later_watcher_gets_the_points_before_a_fault() {
     let mut server = Server::with(&["m"]);
     server.pass();
     server.test.work("m", 10, 0);
@@ -56,7 +56,7 @@ fn what_led_to_a_fault_is_there_for_who_comes_later() {
 }
 
 #[test]
-fn a_model_that_has_rested_for_long_has_no_points_and_takes_no_memory() {
+fn a_long_idle_model_has_no_points_and_uses_no_memory() {
     let mut server = Server::with(&["m", "idle"]);
     server.test.work("m", 1, 0);
     server.pass();
@@ -75,7 +75,7 @@ fn a_model_that_has_rested_for_long_has_no_points_and_takes_no_memory() {
 }
 
 #[test]
-fn models_beyond_the_most_have_their_turn_when_others_rest() {
+fn models_over_the_limit_get_history_when_others_are_idle() {
     let server = Server::with(&["m"]);
     let model = server.test.engine.model("m", None).expect("ready");
     server.test.work("m", 1, 0);
@@ -91,7 +91,7 @@ fn models_beyond_the_most_have_their_turn_when_others_rest() {
 }
 
 #[test]
-fn a_load_and_an_unload_leave_no_wrong_figures() {
+fn a_load_and_an_unload_leave_no_wrong_points() {
     let mut server = Server::with(&["m"]);
     server.test.work("m", 10, 0);
     server.pass();

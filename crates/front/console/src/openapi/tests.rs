@@ -5,7 +5,7 @@ use galatea_config::testing::model_config;
 use super::*;
 
 #[test]
-fn a_query_names_a_model_with_escapes() {
+fn the_query_selects_a_model_with_percent_escapes() {
     let named = |name: &str| Ok(Models::Named(name.to_owned()));
     for (query, expected) in [
         ("", Ok(Models::First)),
@@ -21,7 +21,7 @@ fn a_query_names_a_model_with_escapes() {
 }
 
 #[test]
-fn names_that_mean_something_in_a_path_have_no_entries() {
+fn names_with_special_characters_in_paths_have_no_entries() {
     for (name, expected) in [
         ("a-b_c.1", true),
         ("a b", false),
@@ -56,7 +56,7 @@ fn the_entries_of_a_model_have_its_tensors() {
 }
 
 #[test]
-fn every_schema_that_is_named_is_there() {
+fn every_referenced_schema_exists() {
     let base = base().expect("JSON");
     let mut names = Vec::new();
     references(&base, &mut names);

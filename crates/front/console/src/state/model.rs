@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_those_of_failed_executions_too() {
+    fn items_of_failed_executions_are_counted() {
         let statistics = galatea_telemetry::ModelStatistics::default();
         for inferences in [2, 0, 0] {
             let batch = BatchRecord { batch_size: 2, inferences, ..BatchRecord::default() };
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_batch_sizes_the_frequent_ones_are_shown() {
+    fn the_most_frequent_batch_sizes_are_shown() {
         let mut counted = StatisticsSnapshot::default();
         for size in 1..=200 {
             let batch = counted.batches.entry(size).or_default();

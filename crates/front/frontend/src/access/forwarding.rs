@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_match_somewhere_become_textual_parameters() {
+    fn matching_headers_become_text_parameters() {
         let headers = [("x-a", "1"), ("my-x-b", "two"), ("host", "h"), ("x-a", "3")];
         let found = forwarded("x-.", &headers).expect("good");
         assert_eq!(found, ["x-a=String(\"1\")", "my-x-b=String(\"two\")", "x-a=String(\"3\")"]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_does_not_take_the_place_of_what_the_protocol_gives_a_meaning() {
+    fn headers_with_reserved_names_are_refused() {
         for name in ["sequence_id", "Priority", "timeout", "headers", "triton_x", "TRITON_x"] {
             let text = forwarded(".*", &[(name, "1")]).expect_err(name).message().to_owned();
             let expected =
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_or_takes_much_is_refused() {
+    fn invalid_or_expensive_expressions_are_refused() {
         for pattern in ["(", "a{1000}{1000}{1000}", "(?=x)"] {
             let error = HeaderForwarding::matching(pattern).expect_err(pattern).to_string();
             assert!(

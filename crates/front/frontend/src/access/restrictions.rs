@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restricted_call_needs_its_header_and_the_exact_value() {
+    fn a_restricted_call_needs_its_header_with_the_exact_value() {
         let apis = restricted(&["inference,health:key=a=b", "logging:other=x"]).expect("good");
         let check =
             |category, given: &'static str| apis.check(category, |_| Some(given.as_bytes()));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_is_part_of_the_name() {
+    fn the_prefix_is_part_of_the_header_name() {
         let mut apis = RestrictedApis::default();
         apis.restrict("health:k=v", "protocol", "triton-grpc-protocol-").expect("good");
         let restriction = apis.check(ApiCategory::Health, |name| {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_say_nothing_or_lock_everybody_out_are_refused() {
+    fn empty_rules_and_rules_that_lock_everyone_out_are_refused() {
         for rule in
             ["", "inference", "inference:k", "inference=k:v", ":k=v", "health:=v", "health:k="]
         {

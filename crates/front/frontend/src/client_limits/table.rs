@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_beyond_a_number_count_as_one_and_idle_ones_are_forgotten() {
+    fn clients_over_a_number_share_one_entry_and_idle_ones_are_forgotten() {
         let accounts = Accounts::new(ShareLimits::NONE, None);
         let count = 2 * PARTS * MOST;
         let held: Vec<_> = (0..count).map(|n| accounts.of(Peer::Unix, Some(n as u64))).collect();

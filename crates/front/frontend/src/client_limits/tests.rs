@@ -22,14 +22,14 @@ const fn requests(requests: usize) -> ShareLimits {
 }
 
 #[test]
-fn without_limits_nothing_is_counted() {
+fn without_limits_clients_are_not_counted() {
     let limits = limits(ClientLimitSettings::default());
     assert!(limits.account(&client("10.0.0.1:1"), &limits.connection(), None).is_none());
     assert_eq!(limits.refused().count(), 0);
 }
 
 #[test]
-fn one_client_does_not_take_what_another_may_have() {
+fn one_client_cannot_use_the_share_of_another() {
     let limits = limits(ClientLimitSettings { client: requests(2), ..Default::default() });
     let (one, again) = (account(&limits, "10.0.0.1:1"), account(&limits, "10.0.0.1:2"));
     let held = [one.begin(1).expect("may"), again.begin(1).expect("may")];
@@ -75,7 +75,7 @@ fn bytes_are_counted_by_client_and_by_connection() {
 }
 
 #[test]
-fn a_rate_allows_a_burst_and_then_one_at_a_time() {
+fn a_rate_allows_a_burst_and_then_one_request_at_a_time() {
     let rate = RequestRate { per_second: 10.0, burst: 5.0 };
     let limits = limits(ClientLimitSettings { rate: Some(rate), ..Default::default() });
     let (one, start) = (account(&limits, "10.0.0.1:1"), Instant::now());
@@ -92,7 +92,7 @@ fn a_rate_allows_a_burst_and_then_one_at_a_time() {
 }
 
 #[test]
-fn what_another_limit_refuses_costs_nothing_of_the_rate() {
+fn a_request_refused_by_another_limit_does_not_count_against_the_rate() {
     let rate = RequestRate { per_second: 1.0, burst: 2.0 };
     let limits =
         limits(ClientLimitSettings { client: requests(1), rate: Some(rate), ..Default::default() });

@@ -46,7 +46,7 @@ impl Client {
 }
 
 #[test]
-fn a_head_must_be_complete_in_time_however_it_trickles() {
+fn a_head_must_be_complete_in_time_even_if_it_trickles() {
     let client = Client::with(Framing::Sequential);
     assert_eq!(client.after(19), None);
     client.activity.record_read(1);
@@ -56,7 +56,7 @@ fn a_head_must_be_complete_in_time_however_it_trickles() {
 }
 
 #[test]
-fn a_connection_is_idle_between_requests_and_a_byte_begins_the_next() {
+fn a_connection_is_idle_between_requests_until_the_next_byte() {
     let client = Client::with(Framing::Sequential);
     drop(client.activity.begin_call());
     assert_eq!(client.after(599), None);
@@ -68,7 +68,7 @@ fn a_connection_is_idle_between_requests_and_a_byte_begins_the_next() {
 }
 
 #[test]
-fn a_body_must_keep_a_pace_and_not_on_average() {
+fn a_body_must_keep_a_minimum_pace_at_all_times() {
     let client = Client::with(Framing::Sequential);
     let call = client.activity.begin_call();
     let receiving = call.activity().receive();
@@ -82,7 +82,7 @@ fn a_body_must_keep_a_pace_and_not_on_average() {
 }
 
 #[test]
-fn a_slow_body_is_waited_for_less_while_memory_is_short() {
+fn a_slow_body_gets_less_time_when_memory_is_short() {
     let client = Client::with(Framing::Sequential);
     let call = client.activity.begin_call();
     let _receiving = call.activity().receive();
@@ -92,7 +92,7 @@ fn a_slow_body_is_waited_for_less_while_memory_is_short() {
 }
 
 #[test]
-fn a_response_must_be_read() {
+fn an_unread_response_closes_the_connection() {
     let client = Client::with(Framing::Sequential);
     drop(client.activity.begin_call());
     client.activity.record_written(1 << 20, 1 << 16);
@@ -107,7 +107,7 @@ fn a_response_must_be_read() {
 }
 
 #[test]
-fn side_by_side_calls_open_once() {
+fn multiplexed_connections_need_their_opening_once() {
     let client = Client::with(Framing::Multiplexed { opening: 33 });
     client.activity.record_read(32);
     assert_eq!(client.after(20), Some(CloseReason::Head));
@@ -119,7 +119,7 @@ fn side_by_side_calls_open_once() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn room_is_made_by_closing_what_never_asked_then_what_was_idle_longest() {
+async fn unused_connections_are_closed_first_then_the_longest_idle() {
     let settings = ConnectionSettings { max_connections: 4, reserved_connections: 1, ..settings() };
     let limits = ConnectionLimits::new(settings, MemoryBudget::unlimited());
     let admit = async || limits.admit(Framing::Sequential, false).await;
@@ -139,7 +139,7 @@ async fn room_is_made_by_closing_what_never_asked_then_what_was_idle_longest() {
 }
 
 #[test]
-fn descriptors_are_kept_back() {
+fn some_descriptors_are_reserved() {
     let most = |descriptors| ConnectionSettings::for_descriptors(descriptors).max_connections;
     assert_eq!([64, 256, 1024, 4096, 1 << 20].map(most), [1, 192, 768, 3072, 8192]);
 }

@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_bounded_whatever_the_client_sends() {
+    fn a_line_is_bounded_for_any_client_data() {
         let reason = "é".repeat(1 << 20);
         let line = line(&FailedRequest { reason: &reason, ..FAILED });
         assert!(line.len() < MAX_REASON + 200 && line.ends_with("é..."), "{} bytes", line.len());
     }
 
     #[test]
-    fn mistakes_of_clients_do_not_hide_faults_of_the_server() {
+    fn client_errors_do_not_use_up_the_lines_for_server_faults() {
         assert_eq!(Kind::of(Code::Internal).level(), log::Level::Error);
         assert_eq!(Kind::of(Code::Exhausted).level(), log::Level::Warn);
         assert_eq!(Kind::of(Code::InvalidArg).level(), log::Level::Info);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_models_that_are_told_apart_are_bounded() {
+    fn the_number_of_models_with_their_own_limits_is_bounded() {
         let failures = Failures::default();
         (0..MAX_MODELS).for_each(|n| drop(failures.limits_of(&n.to_string())));
         assert!(failures.limits_of("one more").is_none());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ones_are_kept_and_all_are_counted() {
+    fn the_latest_failures_are_kept_and_all_are_counted() {
         let failures = RecentFailures::default();
         assert!(failures.since(0).is_empty());
         (0..MOST + 5).for_each(|n| failures.add(call(&n.to_string())));

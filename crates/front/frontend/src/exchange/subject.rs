@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_texts_are_kept_whole_and_long_ones_cut_between_characters() {
+    fn short_texts_are_kept_and_long_ones_cut_between_characters() {
         let mut subject = Subject::default();
         assert_eq!((subject.model(), subject.id_or_unknown()), ("", "<id_unknown>"));
         for (text, kept) in [("7", "7"), (&*"é".repeat(200), &*"é".repeat(128))] {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_model_that_is_there_is_known() {
+    fn only_an_existing_model_is_a_known_model() {
         let mut subject = Subject::default();
         subject.record_asked("m", None);
         assert_eq!((subject.model(), subject.known_model(), subject.version()), ("m", "", None));

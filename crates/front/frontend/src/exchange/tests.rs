@@ -37,7 +37,7 @@ fn read(path: &Path) -> Vec<String> {
 const OK: Answer<'_> = Answer { status: 200, bytes: 40, is_good: true, failure: None };
 
 #[test]
-fn a_request_is_told_with_all_that_is_known_of_it() {
+fn a_request_is_logged_with_all_its_fields() {
     let lines = lines(|log| {
         let mut exchange = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
         exchange.record_received(300);
@@ -68,7 +68,7 @@ fn a_request_is_told_with_all_that_is_known_of_it() {
 }
 
 #[test]
-fn a_request_that_is_dropped_is_told_as_cancelled() {
+fn a_dropped_request_is_logged_as_cancelled() {
     let lines = lines(|log| {
         drop(log.begin(Peer::Unix, &CALL, Some(b"nonsense")));
         drop(log.begin(Peer::Unix, &Call { protocol: "grpc", ..CALL }, None));
@@ -80,7 +80,7 @@ fn a_request_that_is_dropped_is_told_as_cancelled() {
 }
 
 #[test]
-fn a_request_whose_handler_panics_is_told_as_a_failure_of_the_server() {
+fn a_request_with_a_panicking_handler_is_logged_as_a_server_error() {
     let lines = lines(|log| {
         for protocol in ["http", "grpc"] {
             let exchange = log.begin(Peer::Unix, &Call { protocol, ..CALL }, None);
@@ -104,7 +104,7 @@ fn clients_are_named_by_their_address() {
 }
 
 #[test]
-fn a_request_is_told_once() {
+fn a_request_is_logged_once() {
     let lines = lines(|log| {
         let mut exchange = log.begin(peer(), &CALL, None);
         exchange.finish(|| CALL, &OK);
@@ -114,7 +114,7 @@ fn a_request_is_told_once() {
 }
 
 #[test]
-fn requests_of_a_stream_are_told_each() {
+fn each_request_of_a_stream_is_logged() {
     let lines = lines(|log| {
         let mut call = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
         for id in ["a", "b"] {
@@ -129,7 +129,7 @@ fn requests_of_a_stream_are_told_each() {
 }
 
 #[test]
-fn without_an_access_log_nothing_is_traced() {
+fn without_an_access_log_requests_have_no_observers() {
     let mut exchange = RequestLog::default().begin(peer(), &CALL, None);
     let mut context = RequestContext::new();
     exchange.record_submitted(&InferRequest::new("m"), &mut context);
@@ -138,7 +138,7 @@ fn without_an_access_log_nothing_is_traced() {
 }
 
 #[test]
-fn health_checks_are_told_when_they_fail() {
+fn failed_health_checks_are_logged() {
     let lines = lines(|log| {
         for (status, is_good) in [(200, true), (400, false)] {
             let mut exchange = log.begin(peer(), &CALL, None);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_added_up_and_an_ensemble_alone_has_no_queue() {
+    fn times_of_steps_are_added_up_and_an_ensemble_alone_has_no_queue_time() {
         let times = Arc::new(Times::default());
         let start = Instant::now();
         let at = |ms| Some(start + Duration::from_millis(ms));

@@ -14,7 +14,7 @@ use galatea_types::{Code, Error};
 use super::{HeavyWork, HeavyWorkError};
 
 #[tokio::test(flavor = "current_thread")]
-async fn the_result_comes_from_another_thread_of_lower_priority() {
+async fn the_work_runs_on_another_thread_of_lower_priority() {
     let pool = HeavyWork::default();
     let here = thread::current().id();
     let niceness = || rustix::process::getpriority_process(None).expect("readable");
@@ -27,7 +27,7 @@ async fn the_result_comes_from_another_thread_of_lower_priority() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn a_panic_ends_one_piece_of_work_and_no_thread() {
+async fn a_panic_fails_only_its_own_work() {
     let pool = HeavyWork::new(1, 4);
     let panicked: Result<(), _> = pool.run(|| panic!("asked for")).await;
     assert_eq!(panicked, Err(HeavyWorkError::Panicked));
@@ -35,7 +35,7 @@ async fn a_panic_ends_one_piece_of_work_and_no_thread() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_does_not_fit_into_the_queue_is_refused_and_what_nobody_wants_is_not_begun() {
+async fn work_over_the_queue_limit_is_refused_and_abandoned_work_is_skipped() {
     let pool = HeavyWork::new(1, 2);
     let (begun, has_begun) = mpsc::channel();
     let (go, gone) = mpsc::channel::<()>();

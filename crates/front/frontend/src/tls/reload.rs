@@ -172,7 +172,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
     #[test]
-    fn what_is_little_depends_on_the_whole() {
+    fn the_warning_time_depends_on_the_validity_period() {
         let from = SystemTime::UNIX_EPOCH;
         for (whole, gone, expected) in [
             (DAY * 365, DAY * 350, TimeLeft::Enough),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_until_it_is_stopped() {
+    fn the_watcher_runs_until_it_is_stopped() {
         let (stop, stopped) = mpsc::channel();
         drop(stop);
         watch(&stopped, Duration::MAX, Vec::new());

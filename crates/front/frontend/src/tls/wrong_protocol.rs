@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_is_that_of_the_text() {
+    fn the_content_length_matches_the_body() {
         let http = String::from_utf8(HTTP_ANSWER.to_vec()).expect("text");
         let (head, body) = http.split_once("\r\n\r\n").expect("a head");
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());

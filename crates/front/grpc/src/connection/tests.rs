@@ -45,7 +45,7 @@ fn check_time(taken: Duration, expected: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_answers_no_probe_is_left_when_its_time_is_over() {
+async fn a_client_that_answers_no_probe_is_disconnected() {
     let (near, mut client) = tokio::io::duplex(1 << 16);
     client.write_all(&opening()).await.expect("room");
     let start = Instant::now();
@@ -54,9 +54,9 @@ async fn a_client_that_answers_no_probe_is_left_when_its_time_is_over() {
     check_time(start.elapsed(), INTERVAL + TIMEOUT);
 }
 
-/// It answers no probe, so that one would end its connection.
+/// The client answers no probe, so a probe would end its connection.
 #[tokio::test(start_paused = true)]
-async fn a_client_that_calls_is_not_probed_before_it_is_silent() {
+async fn a_client_is_probed_only_after_silence() {
     let (near, mut client) = tokio::io::duplex(1 << 16);
     client.write_all(&opening()).await.expect("room");
     let mut connection = pin!(Connection::new(near, &http2(), rules(), unread(), answer));

@@ -22,7 +22,7 @@ fn keyed<T>(message: T) -> Request<T> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_restricted_call_is_refused_by_every_way_to_it() {
+async fn a_restricted_call_is_refused_on_every_path() {
     let f = Fixture::with_options(&restricted(&["inference,health:key=secret"]));
     let mut client = f.client().await;
     let mut health = HealthClient::new(f.channel().await);

@@ -206,7 +206,7 @@ fn inference_cases() -> Vec<(ModelInferRequest, (Code, String))> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn inference_requests() {
+async fn invalid_inference_requests_are_refused() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let cases = inference_cases();
@@ -223,7 +223,7 @@ async fn inference_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn calls_about_models() {
+async fn invalid_model_calls_are_refused() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let version = "failed to get model version from specified version string 'x' (details: stol), version should be an integral value > 0";
@@ -256,7 +256,7 @@ async fn calls_about_models() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn repository_calls() {
+async fn invalid_repository_calls_are_refused() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let elsewhere =
@@ -323,7 +323,7 @@ async fn repository_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn calls_not_offered_yet() {
+async fn unsupported_calls_are_refused() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let request = pb::SystemSharedMemoryStatusRequest::default();
@@ -425,7 +425,7 @@ fn framed(flag: u8, length: u32, message: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn broken_frames() {
+async fn broken_frames_are_refused() {
     let f = Fixture::start();
     let infer = "/inference.GRPCInferenceService/ModelInfer";
     let message = good().encode_to_vec();
@@ -469,7 +469,7 @@ async fn broken_frames() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn unknown_methods_and_services() {
+async fn unknown_methods_and_services_are_refused() {
     let f = Fixture::start();
     for path in [
         "/inference.GRPCInferenceService/Nope",

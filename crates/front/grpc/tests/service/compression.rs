@@ -67,7 +67,7 @@ fn unpacked(format: CompressionFormat, message: &Bytes) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn compressed_both_ways_short_and_long() {
+async fn messages_of_any_length_are_compressed_in_both_directions() {
     for (format, name) in FORMATS {
         let level = match format {
             CompressionFormat::Gzip => ResponseCompression::Low,
@@ -102,7 +102,7 @@ async fn compressed_both_ways_short_and_long() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_grows_beyond_the_limit_of_messages_is_refused() {
+async fn a_decompressed_message_over_the_limit_is_refused() {
     let f =
         Fixture::with_options(&GrpcOptions { max_message_size: 1 << 20, ..GrpcOptions::default() });
     for (format, name) in FORMATS {
@@ -120,7 +120,7 @@ async fn what_grows_beyond_the_limit_of_messages_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_grows_beyond_the_budget_is_refused_and_gives_back_what_it_took() {
+async fn decompression_over_the_memory_budget_is_refused_and_releases_its_memory() {
     let memory = MemoryBudget::new(4 << 20);
     let f =
         Fixture::with_options(&GrpcOptions { memory: memory.clone(), ..GrpcOptions::default() });
@@ -136,7 +136,7 @@ async fn what_grows_beyond_the_budget_is_refused_and_gives_back_what_it_took() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_grows_a_hundredfold_is_refused() {
+async fn a_message_that_expands_a_hundredfold_is_refused() {
     let f =
         Fixture::with_options(&GrpcOptions { max_message_size: 1 << 30, ..GrpcOptions::default() });
     for (format, name) in FORMATS {

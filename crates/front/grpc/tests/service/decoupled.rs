@@ -64,7 +64,7 @@ async fn call(f: &Fixture, is_strict: bool) -> Call {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn every_response_is_marked_final_or_not() {
+async fn every_response_has_a_final_marker() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     call.send(ask("a"));
@@ -79,7 +79,7 @@ async fn every_response_is_marked_final_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_end_without_a_response_is_sent_only_to_those_who_asked() {
+async fn an_empty_final_response_is_sent_only_on_request() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     call.send(ask("quiet"));
@@ -103,7 +103,7 @@ async fn an_end_without_a_response_is_sent_only_to_those_who_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_model_may_go_on_after_an_error() {
+async fn a_model_may_respond_after_an_error() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     call.send(ask("e"));
@@ -146,7 +146,7 @@ async fn a_strict_stream_ends_with_the_first_error_and_cancels_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn decoupled_answers_pass_the_order_of_the_others() {
+async fn decoupled_responses_may_overtake_others() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     f.gate.set(true);
@@ -177,7 +177,7 @@ async fn decoupled_answers_pass_the_order_of_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn answers_keep_their_order_whatever_thread_they_come_from() {
+async fn responses_from_other_threads_keep_their_order() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     for id in 0..4 {
@@ -207,7 +207,7 @@ async fn answers_keep_their_order_whatever_thread_they_come_from() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn classes_and_parameters_of_every_answer() {
+async fn every_response_has_classification_and_parameters() {
     let f = Fixture::start();
     let mut call = call(&f, false).await;
     let wanted = [("classification", ParameterChoice::Int64Param(1))];
@@ -233,7 +233,7 @@ async fn classes_and_parameters_of_every_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_client_that_leaves_cancels_all_its_requests() {
+async fn a_client_that_disconnects_cancels_all_its_requests() {
     let f = Fixture::start();
     let call = call(&f, false).await;
     call.send(ask("1"));
@@ -264,7 +264,7 @@ async fn the_deadline_of_the_stream_cancels_all_its_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_client_that_does_not_read_is_cut_off_before_memory_is_full() {
+async fn a_client_that_does_not_read_is_disconnected_before_memory_is_full() {
     const LIMIT: usize = 4 << 20;
     let options = GrpcOptions { max_unread: LIMIT, ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);

@@ -26,9 +26,9 @@ fn is_answered(f: &Fixture, flood: Vec<u8>) -> bool {
     is_answered
 }
 
-/// More of each than are read at once.
+/// Each flood has more frames than are read at once.
 #[test]
-fn floods_of_frames_without_calls_are_read_to_their_end() {
+fn floods_of_frames_without_calls_do_not_end_the_server() {
     let f = Fixture::with_options(&patient());
     let priorities = frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16]).repeat(22_000);
     assert!(is_answered(&f, priorities));
@@ -55,9 +55,9 @@ fn too_many_pings_end_the_connection_with_the_reason() {
     assert!(until_the_end(&mut stream).iter().all(|frame| frame.kind != GOAWAY));
 }
 
-/// Calls begun and never gone on with: a thousand are open, the others are refused, and in the end the connection is.
+/// Clients begin calls and send no more: a thousand are open, the others are refused, finally the connection too.
 #[test]
-fn half_open_calls_beyond_a_thousand_are_refused() {
+fn more_than_a_thousand_half_open_calls_are_refused() {
     let f = Fixture::start();
     let mut stream = connect(&f);
     let head = head_of_call("ModelInfer");

@@ -47,7 +47,7 @@ const FIRST_HEAD: &[u8] = b"\x88\x5f\x8b\x1d\x75\xd0\x62\x0d\x26\x3d\x4c\x4d\x65
 const FIRST_STATUS: &[u8] = b"\x40\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f\x81\x07";
 
 #[test]
-fn a_response_is_its_head_its_message_and_its_status() {
+fn a_response_consists_of_headers_data_and_trailers() {
     let f = Fixture::start();
     let mut stream = connect(&f);
     let simple = vector("identity_fp32", "an id", &[1.0]).encode_to_vec();
@@ -65,7 +65,7 @@ fn a_response_is_its_head_its_message_and_its_status() {
 }
 
 #[test]
-fn a_call_that_is_refused_is_answered_with_one_frame_and_broken_off() {
+fn a_refused_call_is_answered_with_one_frame_and_reset() {
     let f = Fixture::start();
     let mut stream = connect(&f);
     let head = frame(HEADERS, END_HEADERS, 1, &head_of_call("Nope"));
@@ -94,7 +94,7 @@ fn probing(keepalive_timeout: Duration) -> GrpcOptions {
 }
 
 #[test]
-fn a_client_that_answers_no_probe_is_told_and_left() {
+fn a_client_that_answers_no_probe_gets_a_goaway() {
     let f = Fixture::with_options(&probing(Duration::from_millis(150)));
     let mut stream = connect(&f);
     let frames = until_the_end(&mut stream);
@@ -122,9 +122,9 @@ fn a_client_that_answers_probes_is_kept() {
     assert_eq!(kinds_of(&answer_to(&mut stream, 1)), RESPONSE);
 }
 
-/// What was said first leaves room for calls that were on their way, and what is open is answered.
+/// The first GOAWAY leaves room for calls on their way; open calls are answered.
 #[test]
-fn a_server_that_ends_says_so_twice_and_answers_what_is_open() {
+fn a_server_that_shuts_down_sends_two_goaways_and_answers_open_calls() {
     let mut f = Fixture::start();
     f.gate.set(true);
     let mut stream = connect(&f);

@@ -10,7 +10,7 @@ use prost::Message as _;
 use tonic::Code;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn health_and_server() {
+async fn health_and_server_metadata_are_answered() {
     let f = Fixture::start();
     let mut client = f.client().await;
     assert!(client.server_live(pb::ServerLiveRequest {}).await.expect("live").into_inner().live);
@@ -31,7 +31,7 @@ async fn health_and_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn models_describe_themselves() {
+async fn model_metadata_and_configuration_are_answered() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let request = pb::ModelMetadataRequest { name: "simple".into(), version: "1".into() };
@@ -59,7 +59,7 @@ async fn models_describe_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn raw_in_raw_out() {
+async fn raw_inputs_give_raw_outputs() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let numbers: Vec<u8> = (0..16i32).flat_map(i32::to_le_bytes).collect();
@@ -89,7 +89,7 @@ async fn raw_in_raw_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn large_tensors_come_back_whole() {
+async fn large_tensors_round_trip() {
     let f = Fixture::start();
     let mut client = f.client().await;
     for count in [0, 1, 4_000, 5_000, 100_000, 3_000_000] {
@@ -102,7 +102,7 @@ async fn large_tensors_come_back_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn classes_and_strings() {
+async fn classification_and_strings_are_answered() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let mut request = vector("labelled", "", &[1.0, 5.0, 3.0, 2.0, 9.0, 8.0, 7.0, 6.0]);
@@ -140,7 +140,7 @@ async fn classes_and_strings() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn statistics_count_what_was_answered() {
+async fn statistics_count_successful_requests() {
     let f = Fixture::start();
     let mut client = f.client().await;
     for _ in 0..3 {
@@ -174,7 +174,7 @@ async fn statistics_count_what_was_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn many_calls_on_one_connection() {
+async fn many_concurrent_calls_share_one_connection() {
     let f = Fixture::start();
     let client = f.client().await;
     let mut calls = tokio::task::JoinSet::new();
@@ -198,7 +198,7 @@ async fn many_calls_on_one_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_message_over_the_limit_is_refused_both_ways() {
+async fn a_message_over_the_limit_is_refused_in_both_directions() {
     let options =
         GrpcOptions { max_message_size: 1000, max_response_size: 1000, ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
@@ -222,7 +222,7 @@ async fn a_message_over_the_limit_is_refused_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_panic_ends_only_its_own_request() {
+async fn a_panic_fails_only_its_request() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let panics = || {

@@ -39,7 +39,7 @@ async fn a_deadline_cancels_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn models_come_and_go_beside_inference() {
+async fn models_are_loaded_and_unloaded_during_inference() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let index = async |client: &mut Client, ready| {
@@ -69,7 +69,7 @@ async fn models_come_and_go_beside_inference() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn who_watches_the_health_is_told_of_changes_and_does_not_hold_up_the_exit() {
+async fn a_health_watcher_gets_changes_and_does_not_delay_the_exit() {
     let mut f = Fixture::start();
     let mut client = HealthClient::new(f.channel().await);
     let watch = client.watch(HealthCheckRequest::default()).await.expect("watches");
@@ -90,9 +90,9 @@ async fn who_watches_the_health_is_told_of_changes_and_does_not_hold_up_the_exit
     assert_eq!(server.shut_down(Duration::from_secs(20)), 0);
 }
 
-/// A name is that of a service, of a model, or of nothing.
+/// The name may be a service, a model or neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_health_of_a_name_is_that_of_its_service_or_model() {
+async fn the_health_check_accepts_services_and_models() {
     let f = Fixture::start();
     let mut client = HealthClient::new(f.channel().await);
     let mut check = async |service: &str| {
@@ -111,7 +111,7 @@ async fn the_health_of_a_name_is_that_of_its_service_or_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn inference_through_a_unix_socket() {
+async fn inference_works_over_a_unix_socket() {
     let f = Fixture::start();
     let folder = tempfile::tempdir().expect("temp dir");
     let path = folder.path().join("grpc");
@@ -126,7 +126,7 @@ async fn inference_through_a_unix_socket() {
 const SHUTTING_DOWN: &str = "GRPC server is shutting down and has stopped accepting new requests.";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_shutdown_lets_calls_in_flight_end() {
+async fn a_shutdown_finishes_calls_in_progress() {
     let mut f = Fixture::start();
     let mut client = f.client().await;
     f.gate.set(true);
@@ -149,7 +149,7 @@ async fn a_shutdown_lets_calls_in_flight_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_shutdown_does_not_wait_for_ever() {
+async fn a_shutdown_ends_at_its_deadline() {
     let mut f = Fixture::start();
     let mut client = f.client().await;
     f.gate.set(true);

@@ -19,11 +19,11 @@ use tonic::{Code, Status, body::Body, codegen::Service as _};
 
 use crate::{decoupled::ask, streams::open, support::*};
 
-/// As many requests of a stream may be without responses.
+/// A stream may have this many requests without responses.
 const MAX_OUTSTANDING: usize = 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_is_read_ahead_up_to_a_bound() {
+async fn a_stream_is_read_ahead_up_to_a_limit() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let mut call = open(&mut client, false).await;
@@ -51,7 +51,7 @@ async fn a_stream_is_read_ahead_up_to_a_bound() {
 /// Ordinary requests are answered in order and each needs nothing but itself: more of them than are read ahead, written
 /// before the first reply is read, are all answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn more_requests_than_are_read_ahead_do_not_block_a_stream() {
+async fn more_requests_than_the_read_ahead_limit_do_not_block_a_stream() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let mut call = open(&mut client, false).await;
@@ -66,7 +66,7 @@ async fn more_requests_than_are_read_ahead_do_not_block_a_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn requests_over_the_memory_budget_are_refused_and_give_back_what_they_took() {
+async fn requests_over_the_memory_budget_are_refused_and_release_their_memory() {
     let memory = MemoryBudget::new(1 << 20);
     let options = GrpcOptions { memory: memory.clone(), ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
@@ -141,7 +141,7 @@ async fn status_of_half(f: &Fixture, path: &str, half: &[u8]) -> Status {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_message_that_is_half_sent_ends_its_call() {
+async fn a_half_sent_message_ends_its_call() {
     let options = GrpcOptions { limits: impatient(), ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
     for method in ["ModelInfer", "ModelStreamInfer", "ModelReady", "RepositoryModelLoad"] {
@@ -159,7 +159,7 @@ async fn a_message_that_is_half_sent_ends_its_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_may_be_silent_between_its_messages() {
+async fn a_stream_may_be_silent_between_messages() {
     let options = GrpcOptions { limits: impatient(), ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
     let mut client = f.client().await;
@@ -176,7 +176,7 @@ async fn a_stream_may_be_silent_between_its_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn calls_that_carry_names_have_short_messages() {
+async fn calls_that_carry_only_names_have_a_small_message_limit() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let name = "m".repeat(100_000);
@@ -188,7 +188,7 @@ async fn calls_that_carry_names_have_short_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_load_with_very_many_files_is_refused() {
+async fn a_load_with_too_many_files_is_refused() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let file = |i| {
@@ -206,7 +206,7 @@ async fn a_load_with_very_many_files_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn many_more_inputs_than_the_model_has_are_not_built() {
+async fn a_request_with_too_many_inputs_is_refused_early() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let mut request = vector("identity_fp32", "", &[1.0]);
@@ -220,11 +220,11 @@ async fn many_more_inputs_than_the_model_has_are_not_built() {
     assert_eq!((error.code(), error.message()), (Code::InvalidArgument, text));
 }
 
-/// As many calls may be open on one connection.
+/// A connection may have this many open calls.
 const MAX_CALLS_PER_CONNECTION: usize = 1000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_connection_has_no_more_than_a_thousand_calls_open() {
+async fn a_connection_has_at_most_a_thousand_open_calls() {
     let f = Fixture::start();
     let client = f.client().await;
     f.gate.set(true);
@@ -250,7 +250,7 @@ async fn a_connection_has_no_more_than_a_thousand_calls_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_response_that_is_not_read_resets_its_call_alone() {
+async fn an_unread_response_resets_only_its_call() {
     let options = GrpcOptions { limits: impatient(), ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
     // Windows of 64 KiB.
@@ -279,7 +279,7 @@ async fn a_response_that_is_not_read_resets_its_call_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn metadata_has_a_bound() {
+async fn metadata_is_limited() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let with_value = |length: usize| {
@@ -294,7 +294,7 @@ async fn metadata_has_a_bound() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn classes_that_would_pass_the_memory_budget_are_refused() {
+async fn classifications_over_the_memory_budget_are_refused() {
     let memory = MemoryBudget::new(4 << 20);
     let options = GrpcOptions { memory: memory.clone(), ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);
@@ -316,9 +316,9 @@ async fn classes_that_would_pass_the_memory_budget_are_refused() {
     eventually("everything is given back", || memory.used() == 0);
 }
 
-/// Ten messages that do not fit the budget together: some are taken, the others are refused, and none waits for ever.
+/// Ten messages exceed the budget together: some are accepted, the others refused, and none waits for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_messages_over_the_budget_are_refused_and_do_not_wait() {
+async fn long_messages_over_the_budget_are_refused_without_waiting() {
     let memory = MemoryBudget::new(16 << 20);
     let options = GrpcOptions { memory: memory.clone(), ..GrpcOptions::default() };
     let f = Fixture::with_options(&options);

@@ -102,7 +102,7 @@ fn failing(id: &str) -> ModelInferRequest {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn replies_come_in_the_order_of_requests() {
+async fn responses_have_the_order_of_requests() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let mut call = open(&mut client, false).await;
@@ -184,7 +184,7 @@ async fn a_strict_stream_ends_with_the_models_error() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_full_queue_is_no_error_of_the_model() {
+async fn a_strict_stream_survives_a_full_queue() {
     let f = Fixture::start();
     let mut call = open(&mut f.client().await, true).await;
     f.gate.set(true);
@@ -212,7 +212,7 @@ async fn a_full_queue_is_no_error_of_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_server_that_shuts_down_answers_what_it_has_and_takes_no_more() {
+async fn a_server_that_shuts_down_answers_accepted_requests_only() {
     let f = Fixture::start();
     let mut call = open(&mut f.client().await, false).await;
     f.gate.set(true);
@@ -228,7 +228,7 @@ async fn a_server_that_shuts_down_answers_what_it_has_and_takes_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_empty_stream_ends_well() {
+async fn an_empty_stream_ends_without_an_error() {
     let f = Fixture::start();
     let mut client = f.client().await;
     open(&mut client, false).await.end().await;
@@ -249,7 +249,7 @@ async fn a_dropped_stream_cancels_all_its_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_stream_without_requests_does_not_hold_up_the_exit_and_one_with_does() {
+async fn only_a_stream_with_requests_delays_the_exit() {
     let mut f = Fixture::start();
     let mut client = f.client().await;
     let mut idle = open(&mut client, false).await;

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_the_folder_or_in_it() {
+    fn a_model_is_found_in_the_folder_or_one_level_below() {
         let models = tempfile::tempdir().expect("folder");
         let path = models.path();
         write(&path.join("a/model"), Some(""));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_the_folder_of_models_is_read() {
+    fn paths_outside_the_models_folder_are_refused() {
         let host = tempfile::tempdir().expect("folder");
         let models = host.path().join("models");
         write(&models.join("a/model"), Some(""));

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_taken_until_its_model_is_unloaded_and_shown_while_it_is_ready() {
+    fn a_name_is_reserved_until_the_unload_and_listed_while_ready() {
         let models = SageMakerModels::below("/models");
         let loaded = Loaded { model: "m".to_owned(), place: "/models/a".to_owned() };
         assert!(models.begin("a", loaded.clone()));

@@ -273,7 +273,7 @@ mod tests {
     use crate::request::sent_head;
 
     #[test]
-    fn paths_and_methods_of_many_models() {
+    fn multi_model_paths_and_methods_are_routed() {
         use ModelsCall::{Get, Invoke, List, Load, Unload};
         for (method, path, expected) in [
             (Method::GET, "/models", Some(List)),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_names_the_model_unless_it_names_a_folder() {
+    fn the_target_model_header_names_a_model_and_never_a_folder() {
         let name = |target: Option<&str>| {
             let headers: Vec<_> = target.iter().map(|target| (TARGET, *target)).collect();
             model_name(&sent_head::with(&headers), "hash")

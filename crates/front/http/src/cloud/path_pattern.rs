@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_describes_whole_paths() {
+    fn a_pattern_must_match_the_whole_path() {
         for (pattern, path, expected) in [
             ("/predict", "/predict", true),
             ("/predict", "/predict/", false),

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_document_describes_is_answered() {
+    fn every_documented_route_exists() {
         let routes = base_routes();
         assert!(routes.len() > 25);
         for (path, method) in routes {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_answered_is_described() {
+    fn every_route_is_documented() {
         let described: BTreeSet<(String, String)> = base_routes().into_iter().collect();
         let model = "/v2/models/{model_name}";
         let actions =
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_console_only_the_document_is_there() {
+    fn without_a_console_only_the_openapi_document_is_served() {
         for path in ["/", "/docs", "/console/events", "/console/index.html"] {
             assert!(parse(path, true).is_some() && parse(path, false).is_none(), "{path}");
         }

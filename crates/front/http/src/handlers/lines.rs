@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_for_those_who_name_them() {
+    fn json_lines_need_an_explicit_accept_header() {
         assert!(accepted(&["application/x-ndjson"]));
         assert!(accepted(&["application/json;q=0.5, Application/X-NDJSON ; q=0.9"]));
         assert!(accepted(&["text/html", "application/x-ndjson"]));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_has_two_forms() {
+    fn a_load_report_is_written_as_text_and_json() {
         let report = |used: f64, most: f64, format: Format| {
             let load = CacheLoad { used, most, tokens_per_block: 64.0 };
             load.report(format)

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_data_is_aligned_however_the_body_is_cut() {
+    fn binary_data_is_aligned_at_any_split_of_the_body() {
         for pieces in [&[&b"{json}DATA"[..]][..], &[b"{js", b"on}DA", b"TA"], &[b"{json}", b"DATA"]]
         {
             let body = collect(pieces, Some(6)).expect("short body");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn long_bodies_are_whole_and_aligned_whether_announced_or_not() {
+    fn long_bodies_are_complete_and_aligned_with_and_without_a_length() {
         let content: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         for expected in [content.len(), 0] {
             let mut memory = MemoryReservation::default();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_for_bodies_of_unknown_length() {
+    fn bodies_of_unknown_length_are_limited() {
         let mut memory = MemoryReservation::default();
         let mut collector = BodyCollector::new(0, None, SizeLimit::of_json(100), &mut memory);
         collector.push(Bytes::from_static(&[b' '; 60])).expect("below");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_length_takes_memory_as_bytes_come() {
+    fn memory_of_an_announced_body_grows_with_received_bytes() {
         let budget = MemoryBudget::new(1 << 20);
         let mut memory = budget.reservation();
         let mut collector = BodyCollector::new(1 << 30, None, SizeLimit::NONE, &mut memory);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_body_never_takes_more_room_than_its_length() {
+    fn an_announced_body_never_reserves_more_than_its_length() {
         let length = 60_000_000;
         let mut memory = MemoryReservation::default();
         let mut collector = BodyCollector::new(length, Some(100), SizeLimit::NONE, &mut memory);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_counted_once_with_the_buffer_it_is_read_into() {
+    fn a_body_counts_once_with_its_read_buffer() {
         let budget = MemoryBudget::new(1 << 20);
         for (size, counted) in [(4000, 0), (5000, 2 * 5000), (100_000, 100_000 + READ_BUFFER)] {
             let mut memory = budget.reservation();

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_in_order_however_little_is_taken_at_once() {
+    fn partial_writes_keep_everything_in_order() {
         let long = Bytes::from((0..5000_u32).map(|n| n as u8).collect::<Vec<u8>>());
         for width in [1, 7, 4999, 5001, usize::MAX] {
             let (mut output, mut stream) = (Output::default(), Narrow(Vec::new(), width));

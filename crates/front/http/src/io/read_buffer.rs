@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_stays_in_order() {
+    fn unread_bytes_stay_in_order() {
         let (mut buffer, content) = (ReadBuffer::default(), vec![7; 100 << 10]);
         assert_eq!(fill(&mut buffer, b"abcdef"), 6);
         buffer.consume(2);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_with_what_comes_up_to_a_bound_and_is_given_back() {
+    fn the_buffer_grows_up_to_a_limit_and_shrinks_again() {
         let (mut buffer, content) = (ReadBuffer::default(), vec![7; 1 << 20]);
         for _ in 0..20 {
             fill(&mut buffer, &content);

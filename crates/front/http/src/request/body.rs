@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_body_lets_the_other_connections_of_its_thread_have_their_turn() {
+    fn a_long_body_yields_to_other_connections_of_its_thread() {
         let mut context = Context::from_waker(Waker::noop());
         let mut given_way = |size, left| {
             let mut turn = pin!(after(size, left));

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_name_something() {
+    fn known_paths_are_routed() {
         check("/v2", Some(Route::ServerMetadata));
         check("/v2/health/live", Some(Route::Live));
         check("/v2/health/ready", Some(Route::Ready));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_belongs_to_the_group_it_is_restricted_by() {
+    fn every_call_belongs_to_its_restriction_group() {
         use ApiCategory as C;
         for (category, paths) in [
             (C::Health, &["health/live", "health/ready", "models/m/ready"][..]),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_name_nothing() {
+    fn unknown_paths_have_no_route() {
         for path in [
             "/",
             "",

@@ -30,7 +30,7 @@ mod tests {
     use crate::request::sent_head;
 
     #[test]
-    fn only_what_another_sites_page_sends_is_refused() {
+    fn only_requests_of_pages_from_other_sites_are_refused() {
         assert!(refusal(&sent_head::with(&[])).is_none());
         for (site, is_refused) in
             [("same-origin", false), ("none", false), ("same-site", true), ("cross-site", true)]

@@ -84,7 +84,7 @@ fn said(address: SocketAddr, sent: &str, expected: &str) -> String {
 }
 
 #[test]
-fn answers_are_the_recorded_ones() {
+fn responses_equal_the_recorded_ones() {
     let options = HttpOptions { thread_count: 1, ..Default::default() };
     let fixture = Fixture::with(ControlMode::None, options);
     let lines: Vec<&str> = RECORDED.lines().collect();

@@ -33,7 +33,7 @@ fn padded(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn as_many_chunks_as_are_allowed_are_taken_and_one_more_is_not() {
+fn chunks_up_to_the_limit_are_accepted_and_one_more_is_refused() {
     let fixture = Fixture::start();
     for sent in [7, 1000, usize::MAX] {
         let mut client = Client::connect(fixture.address);
@@ -51,7 +51,7 @@ fn as_many_chunks_as_are_allowed_are_taken_and_one_more_is_not() {
 }
 
 #[test]
-fn chunks_that_are_cut_by_the_network_count_once() {
+fn chunks_split_by_the_network_count_once() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     // Most chunks come in two reads.
@@ -63,7 +63,7 @@ fn chunks_that_are_cut_by_the_network_count_once() {
 }
 
 #[test]
-fn every_body_that_is_read_has_the_limit() {
+fn the_chunk_limit_applies_to_every_body() {
     let fixture = Fixture::with(ControlMode::Explicit, HttpOptions::default());
     for path in [
         "/v2/repository/index",
@@ -80,7 +80,7 @@ fn every_body_that_is_read_has_the_limit() {
 }
 
 #[test]
-fn a_client_that_sends_a_million_chunks_reads_why_they_are_too_many() {
+fn a_client_that_sends_a_million_chunks_gets_the_error() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let reply = post_chunked(&mut client, INFER, &vec![b'A'; 1_000_000], 1, usize::MAX);

@@ -37,7 +37,7 @@ fn vertex_ai() -> CloudFrontEnd {
 }
 
 #[test]
-fn sagemaker_asks_one_model() {
+fn sagemaker_serves_one_model() {
     let fixture = Fixture::start();
     let options = HttpOptions::default();
     let (_server, mut client) = start(&fixture, sagemaker(CloudInference::Infer), &options);
@@ -57,7 +57,7 @@ fn sagemaker_asks_one_model() {
 }
 
 #[test]
-fn the_media_type_says_where_the_json_ends_both_ways() {
+fn the_media_type_carries_the_json_length_in_both_directions() {
     let fixture = Fixture::start();
     let options = HttpOptions::default();
     let (_server, mut client) = start(&fixture, sagemaker(CloudInference::Infer), &options);
@@ -84,7 +84,7 @@ fn the_media_type_says_where_the_json_ends_both_ways() {
 }
 
 #[test]
-fn vertex_ai_redirects_to_what_reads() {
+fn vertex_ai_redirects_only_to_read_routes() {
     let fixture = Fixture::start();
     let (_server, mut client) = start(&fixture, vertex_ai(), &HttpOptions::default());
     assert_eq!(client.get("/health").status, 200);
@@ -119,7 +119,7 @@ fn vertex_ai_redirects_to_what_reads() {
 }
 
 #[test]
-fn vertex_ai_answers_binary_tensors_as_the_ordinary_front_end() {
+fn vertex_ai_answers_binary_tensors_like_the_v2_routes() {
     let fixture = Fixture::start();
     let (_server, mut client) = start(&fixture, vertex_ai(), &HttpOptions::default());
     let body = fp32("[1]", 1).replacen('{', r#"{"parameters":{"binary_data_output":true},"#, 1);
@@ -131,7 +131,7 @@ fn vertex_ai_answers_binary_tensors_as_the_ordinary_front_end() {
 }
 
 #[test]
-fn what_is_restricted_is_restricted_here_too() {
+fn restrictions_apply_to_cloud_routes_too() {
     let fixture = Fixture::start();
     let mut restricted_apis = RestrictedApis::default();
     restricted_apis.restrict("inference,model-config:key=secret", "api", "").expect("a rule");

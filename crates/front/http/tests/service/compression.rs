@@ -38,7 +38,7 @@ fn content(mut decoder: impl Read) -> Vec<u8> {
 }
 
 #[test]
-fn compressed_requests_are_understood() {
+fn compressed_requests_are_accepted() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let json = fp32("[1,2]", 2);
@@ -50,7 +50,7 @@ fn compressed_requests_are_understood() {
 }
 
 #[test]
-fn large_tensors_both_ways() {
+fn large_tensors_are_compressed_in_both_directions() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let data: Vec<u8> = (0..300_000).flat_map(|i| (i as f32).to_le_bytes()).collect();
@@ -74,7 +74,7 @@ fn large_tensors_both_ways() {
 }
 
 #[test]
-fn answers_are_compressed_on_demand_and_errors_never() {
+fn responses_are_compressed_on_request_but_errors_never() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let accept = [("Accept-Encoding", "gzip")];
@@ -91,7 +91,7 @@ fn answers_are_compressed_on_demand_and_errors_never() {
 }
 
 #[test]
-fn what_cannot_be_decompressed_is_refused() {
+fn bodies_that_cannot_be_decompressed_are_refused() {
     let options = HttpOptions { max_input_size: 17 << 20, ..Default::default() };
     let fixture = Fixture::with(ControlMode::None, options);
     let mut client = Client::connect(fixture.address);

@@ -23,7 +23,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn http_1_0_without_keep_alive_is_answered_and_closed() {
+fn http_1_0_without_keep_alive_closes_the_connection() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let body = fp32("[5]", 1);
@@ -38,7 +38,7 @@ fn http_1_0_without_keep_alive_is_answered_and_closed() {
 }
 
 #[test]
-fn http_1_0_with_keep_alive_stays_open() {
+fn http_1_0_with_keep_alive_keeps_the_connection() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for _ in 0..2 {
@@ -48,7 +48,7 @@ fn http_1_0_with_keep_alive_stays_open() {
 }
 
 #[test]
-fn a_client_that_waits_for_100_continue_gets_it() {
+fn a_client_that_expects_100_continue_gets_it() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let body = fp32("[5]", 1);
@@ -59,7 +59,7 @@ fn a_client_that_waits_for_100_continue_gets_it() {
 }
 
 #[test]
-fn a_connection_that_sends_no_http_is_closed_and_the_others_go_on() {
+fn a_connection_that_does_not_speak_http_is_closed_alone() {
     let fixture = Fixture::start();
     let mut good = Client::connect(fixture.address);
     assert_eq!(good.get("/v2/health/live").status, 200);
@@ -71,7 +71,7 @@ fn a_connection_that_sends_no_http_is_closed_and_the_others_go_on() {
 }
 
 #[test]
-fn a_client_that_sends_nothing_more_gets_the_answer_that_is_there_and_is_not_waited_for() {
+fn a_client_that_closes_its_sending_side_gets_its_response() {
     let fixture = Fixture::start();
     let mut done = Client::connect(fixture.address);
     done.send("GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -91,7 +91,7 @@ const BEHIND: [usize; 4] = [0, 1, 8 << 10, 32 << 10];
 const GATE: &str = "/v2/models/with_gate/infer";
 
 #[test]
-fn a_client_that_has_gone_is_noticed_whatever_it_has_sent_behind_its_request() {
+fn a_disconnected_client_is_noticed_behind_pipelined_bytes() {
     let fixture = Fixture::start();
     fixture.gates.executions.shut();
     let body = fp32("[1]", 1);
@@ -108,7 +108,7 @@ fn a_client_that_has_gone_is_noticed_whatever_it_has_sent_behind_its_request() {
 }
 
 #[test]
-fn what_lies_behind_a_request_is_read_when_that_is_answered() {
+fn pipelined_bytes_are_read_after_the_response() {
     let fixture = Fixture::start();
     let body = fp32("[1]", 1);
     for behind in BEHIND.into_iter().chain([200 << 10]) {
@@ -127,7 +127,7 @@ fn what_lies_behind_a_request_is_read_when_that_is_answered() {
 }
 
 #[test]
-fn a_request_behind_a_long_body_is_read_from_where_that_ends() {
+fn a_request_behind_a_long_body_is_read() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for length in [8 << 10, 70_000, 3 << 20] {

@@ -92,7 +92,7 @@ impl GroupRunner for OnDeviceInstance {
 }
 
 #[test]
-fn a_request_in_the_memory_of_a_device_is_answered_from_there() {
+fn a_request_in_device_memory_is_answered() {
     let repository = tempfile::tempdir().expect("temp dir");
     fs::create_dir_all(repository.path().join("m/1")).expect("version folder");
     fs::write(repository.path().join("m/config.pbtxt"), CONFIG).expect("config");

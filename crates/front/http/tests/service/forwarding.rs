@@ -22,7 +22,7 @@ fn request(headers: &[(&str, &str)], body: &str) -> String {
 }
 
 #[test]
-fn names_come_as_they_were_sent() {
+fn header_names_keep_their_case() {
     let fixture = start();
     let mut client = Client::connect(fixture.address);
     let body = fp32("[1]", 1);
@@ -35,7 +35,7 @@ fn names_come_as_they_were_sent() {
 }
 
 #[test]
-fn requests_that_come_together_keep_their_own_names() {
+fn pipelined_requests_keep_their_own_header_names() {
     let fixture = start();
     let mut client = Client::connect(fixture.address);
     let body = fp32("[1]", 1);
@@ -48,7 +48,7 @@ fn requests_that_come_together_keep_their_own_names() {
 }
 
 #[test]
-fn names_are_known_behind_a_long_body_and_in_a_head_that_comes_in_pieces() {
+fn header_names_are_kept_behind_a_long_body_and_in_a_split_head() {
     let fixture = start();
     let mut client = Client::connect(fixture.address);
     let long = format!("{}{}", " ".repeat(1 << 20), fp32("[1]", 1));
@@ -61,7 +61,7 @@ fn names_are_known_behind_a_long_body_and_in_a_head_that_comes_in_pieces() {
 }
 
 #[test]
-fn a_head_in_a_body_is_no_head() {
+fn a_head_within_a_body_is_ignored() {
     let fixture = start();
     let mut client = Client::connect(fixture.address);
     let body = fp32("[1]", 1);

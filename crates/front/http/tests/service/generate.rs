@@ -21,7 +21,7 @@ fn event(value: i32) -> String {
 }
 
 #[test]
-fn one_response_as_one_chunk() {
+fn one_response_is_one_chunk() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let reply = client.post("/v2/models/identity_fp32/generate", r#"{"INPUT0":[1,0.5],"id":"q"}"#);
@@ -97,7 +97,7 @@ const REFUSED: [Refused<'_>; 7] = [
 ];
 
 #[test]
-fn requests_refused_before_inference_are_plain_errors() {
+fn requests_refused_before_inference_get_a_plain_error() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for form in ["generate", "generate_stream"] {
@@ -159,7 +159,7 @@ fn every_response_is_an_event() {
 }
 
 #[test]
-fn events_leave_as_soon_as_they_are_there() {
+fn events_are_sent_as_soon_as_they_exist() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     client.send_post(SCRIPT_STREAM, &play(&[1, WAIT, 2, WAIT, 3]));
@@ -175,7 +175,7 @@ fn events_leave_as_soon_as_they_are_there() {
 }
 
 #[test]
-fn a_client_that_hangs_up_cancels_its_request() {
+fn a_client_that_disconnects_cancels_its_request() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     client.send_post(SCRIPT_STREAM, &play(&[FOREVER]));
@@ -187,7 +187,7 @@ fn a_client_that_hangs_up_cancels_its_request() {
 }
 
 #[test]
-fn a_client_that_hangs_up_before_it_was_answered_cancels_its_request() {
+fn a_client_that_disconnects_before_the_first_response_cancels_its_request() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     client.send_post(SCRIPT, &play(&[FOREVER]));
@@ -197,7 +197,7 @@ fn a_client_that_hangs_up_before_it_was_answered_cancels_its_request() {
 }
 
 #[test]
-fn a_stream_is_a_request_in_flight_until_its_end() {
+fn a_stream_counts_as_in_progress_until_its_end() {
     let mut fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     client.send_post(SCRIPT_STREAM, &play(&[1, WAIT, 2]));

@@ -12,7 +12,7 @@ const INFER: &str = "/v2/models/identity_fp32/infer";
 const JSON: &str = "application/json";
 
 #[test]
-fn json_both_ways() {
+fn json_tensors_round_trip() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     client.post(INFER, fp32("[1,2.5]", 2)).check(
@@ -34,7 +34,7 @@ fn json_both_ways() {
 }
 
 #[test]
-fn binary_both_ways_small_and_large() {
+fn small_and_large_binary_tensors_round_trip() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for count in [1usize, 16, 5000, 300_000] {
@@ -62,7 +62,7 @@ fn binary_both_ways_small_and_large() {
 }
 
 #[test]
-fn raw_bytes_in() {
+fn raw_binary_requests_are_accepted() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let data: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -79,7 +79,7 @@ fn raw_bytes_in() {
 }
 
 #[test]
-fn classes_with_labels() {
+fn classification_returns_labels() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let request = r#"{"inputs":[{"name":"INPUT0","shape":[2,3],"datatype":"FP32","data":[1,2,3,9,8,7]}],
@@ -92,7 +92,7 @@ fn classes_with_labels() {
 }
 
 #[test]
-fn mistakes_are_answered_and_the_connection_stays_open() {
+fn errors_leave_the_connection_open() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (headers, body, status, content_type, text) in [
@@ -136,7 +136,7 @@ fn mistakes_are_answered_and_the_connection_stays_open() {
 }
 
 #[test]
-fn headers_that_cannot_be_are_refused_before_the_body_is_read() {
+fn invalid_headers_are_refused_before_the_body_is_read() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (header, status, text) in [
@@ -167,7 +167,7 @@ fn bodies_over_the_limit_are_refused() {
 }
 
 #[test]
-fn binary_tensors_may_be_longer_than_the_limit_of_the_json() {
+fn binary_tensors_may_exceed_the_json_limit() {
     let options = HttpOptions { max_input_size: 1000, ..Default::default() };
     let fixture = Fixture::with(ControlMode::None, options);
     let mut client = Client::connect(fixture.address);
@@ -193,7 +193,7 @@ fn binary_tensors_may_be_longer_than_the_limit_of_the_json() {
 }
 
 #[test]
-fn text_beside_binary_tensors_has_its_limit_too() {
+fn json_beside_binary_tensors_is_limited_too() {
     let options = HttpOptions { max_input_size: 1000, ..Default::default() };
     let fixture = Fixture::with(ControlMode::None, options);
     let mut client = Client::connect(fixture.address);
@@ -215,7 +215,7 @@ fn text_beside_binary_tensors_has_its_limit_too() {
 }
 
 #[test]
-fn a_client_that_sends_all_of_a_body_that_is_too_long_reads_why() {
+fn a_client_that_sends_a_whole_oversized_body_gets_the_error() {
     let options = HttpOptions { max_input_size: 1000, ..Default::default() };
     let fixture = Fixture::with(ControlMode::None, options);
     let mut client = Client::connect(fixture.address);
@@ -227,7 +227,7 @@ fn a_client_that_sends_all_of_a_body_that_is_too_long_reads_why() {
 }
 
 #[test]
-fn chunked_bodies_are_read() {
+fn chunked_bodies_are_accepted() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let json = fp32("[1,2]", 2);

@@ -28,7 +28,7 @@ fn begin_request(fixture: &Fixture, body: &str) -> Client {
 }
 
 #[test]
-fn requests_in_flight_are_answered_and_late_ones_refused() {
+fn a_shutdown_answers_requests_in_progress_and_refuses_later_ones() {
     let mut fixture = Fixture::start();
     let body = fp32("[1]", 1);
     let mut early = begin_request(&fixture, &body);
@@ -64,14 +64,14 @@ fn open_connections_are_served_while_draining_and_then_closed() {
 }
 
 #[test]
-fn nobody_listens_after_the_end() {
+fn the_port_is_closed_after_the_end() {
     let mut fixture = Fixture::start();
     assert_eq!(fixture.shut_down(LONG), 0);
     assert!(std::net::TcpStream::connect(fixture.address).is_err());
 }
 
 #[test]
-fn idle_connections_do_not_hold_up_the_end() {
+fn idle_connections_do_not_delay_the_end() {
     let mut fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     assert_eq!(client.get("/v2/health/live").status, 200);
@@ -81,7 +81,7 @@ fn idle_connections_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn requests_that_take_too_long_are_cut_off() {
+fn requests_over_the_deadline_are_cut_off() {
     let mut fixture = Fixture::start();
     let mut client = begin_request(&fixture, "a body that never comes");
     assert_eq!(fixture.shut_down(Duration::ZERO), 1);
@@ -89,7 +89,7 @@ fn requests_that_take_too_long_are_cut_off() {
 }
 
 #[test]
-fn requests_of_a_client_that_went_away_are_not_executed() {
+fn requests_of_a_disconnected_client_are_not_executed() {
     // With one thread, requests reach the queue in the order they came.
     let fixture =
         Fixture::with(ControlMode::None, HttpOptions { thread_count: 1, ..Default::default() });

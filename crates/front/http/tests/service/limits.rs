@@ -32,7 +32,7 @@ fn zeros(count: usize) -> String {
 }
 
 #[test]
-fn a_request_over_the_memory_budget_is_refused_and_leaves_nothing() {
+fn a_request_over_the_memory_budget_is_refused_and_releases_its_memory() {
     let memory = MemoryBudget::new(1 << 20);
     let fixture = with(HttpOptions { memory: memory.clone(), ..Default::default() });
     // The first is too long as a body, the second as what it decodes to.
@@ -52,7 +52,7 @@ fn a_request_over_the_memory_budget_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn an_announced_length_takes_nothing_of_the_budget() {
+fn an_announced_length_reserves_no_memory() {
     let memory = MemoryBudget::new(1 << 20);
     let fixture = with(HttpOptions { memory: memory.clone(), ..Default::default() });
     let mut waiting: Vec<Client> = (0..20).map(|_| Client::connect(fixture.address)).collect();
@@ -75,7 +75,7 @@ fn binary_request(size: usize) -> (String, usize) {
 }
 
 #[test]
-fn answers_that_are_not_read_are_counted_until_the_client_has_gone() {
+fn unread_responses_are_counted_until_the_client_disconnects() {
     let memory = MemoryBudget::new(1 << 30);
     let fixture = with(HttpOptions { memory: memory.clone(), ..Default::default() });
     let (json, size) = binary_request(16 << 20);
@@ -93,7 +93,7 @@ fn answers_that_are_not_read_are_counted_until_the_client_has_gone() {
 }
 
 #[test]
-fn an_answer_that_is_not_read_is_cut_off_and_gives_its_memory_back() {
+fn an_unread_response_is_cut_off_and_releases_its_memory() {
     let settings = ConnectionSettings {
         progress_timeout: Duration::from_millis(200),
         ..ConnectionSettings::default()
@@ -115,7 +115,7 @@ fn an_answer_that_is_not_read_is_cut_off_and_gives_its_memory_back() {
 }
 
 #[test]
-fn chunks_count_to_the_limit_of_their_client_as_they_come() {
+fn chunks_count_against_the_clients_limit_as_they_arrive() {
     let client = ShareLimits { bytes: 1 << 20, ..ShareLimits::NONE };
     let settings = ClientLimitSettings { client, ..Default::default() };
     let client_limits = ClientLimits::new(settings);
@@ -155,7 +155,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn long_requests_hold_up_no_thread_that_serves_others_and_too_many_are_refused() {
+fn long_requests_do_not_block_other_clients_and_their_number_is_limited() {
     let (heavy_work, release) = busy_pool();
     let fixture = with(HttpOptions { thread_count: 1, heavy_work, ..Default::default() });
     let long = zeros(1 << 20);
@@ -182,7 +182,7 @@ fn long_requests_hold_up_no_thread_that_serves_others_and_too_many_are_refused()
 }
 
 #[test]
-fn a_compressed_body_may_grow_a_hundred_times_or_to_16_mib_and_no_more() {
+fn a_compressed_body_may_expand_a_hundredfold_or_to_16_mib() {
     let fixture = with(HttpOptions::default());
     let gzipped = [("Content-Encoding", "gzip")];
     let grown = |size: usize| {
@@ -196,7 +196,7 @@ fn a_compressed_body_may_grow_a_hundred_times_or_to_16_mib_and_no_more() {
 }
 
 #[test]
-fn a_head_has_a_longest_length_and_a_number_of_headers() {
+fn the_head_is_limited_in_length_and_number_of_headers() {
     let fixture = with(HttpOptions::default());
     let long = "a".repeat(40 << 10);
     let many: Vec<String> = (0..101).map(|n| format!("h{n}")).collect();
@@ -210,7 +210,7 @@ fn a_head_has_a_longest_length_and_a_number_of_headers() {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_not_waited_for_while_others_are_served() {
+fn a_stalled_body_times_out_while_others_are_served() {
     let settings = ConnectionSettings {
         head_timeout: Duration::MAX,
         progress_timeout: Duration::from_millis(200),

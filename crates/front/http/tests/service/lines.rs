@@ -29,7 +29,7 @@ fn line(value: i32, is_final: bool) -> String {
 }
 
 #[test]
-fn without_the_media_type_decoupled_models_are_refused() {
+fn decoupled_models_need_the_json_lines_media_type() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let text =
@@ -61,7 +61,7 @@ fn every_response_is_a_line() {
 }
 
 #[test]
-fn an_end_without_outputs_is_a_line_on_demand() {
+fn an_empty_final_response_is_a_line_on_request() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let more = r#","id":"q","parameters":{"triton_enable_empty_final_response":true}"#;
@@ -89,7 +89,7 @@ fn models_with_one_response_answer_one_line() {
 }
 
 #[test]
-fn what_is_refused_before_inference_is_a_plain_error() {
+fn a_request_refused_before_inference_gets_a_plain_error() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (more, text) in [
@@ -109,7 +109,7 @@ fn what_is_refused_before_inference_is_a_plain_error() {
 }
 
 #[test]
-fn lines_leave_as_soon_as_they_are_there() {
+fn lines_are_sent_as_soon_as_they_exist() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let body = request(&[1, WAIT, 2], "");
@@ -122,7 +122,7 @@ fn lines_leave_as_soon_as_they_are_there() {
 }
 
 #[test]
-fn a_client_that_hangs_up_cancels_its_request() {
+fn a_client_that_disconnects_cancels_its_request() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let body = request(&[FOREVER], "");
@@ -133,7 +133,7 @@ fn a_client_that_hangs_up_cancels_its_request() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_cut_off() {
+fn a_client_that_does_not_read_is_disconnected() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let body = request(&[FLOOD], "");

@@ -9,7 +9,7 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 
 #[test]
-fn health_and_metadata() {
+fn health_and_metadata_are_answered() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     client.get("/v2/health/live").check(200, TEXT, "");
@@ -35,7 +35,7 @@ fn health_and_metadata() {
 }
 
 #[test]
-fn what_is_not_there() {
+fn unknown_paths_are_not_found() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for path in ["/", "/v2/", "/metrics", "/v2/models/simple/", "/v2/models/simple/versions/x"] {
@@ -60,7 +60,7 @@ fn what_is_not_there() {
 }
 
 #[test]
-fn verbs_that_do_not_fit() {
+fn wrong_methods_are_not_allowed() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     let body = r#"{"error":"Method Not Allowed"}"#;
@@ -80,7 +80,7 @@ fn verbs_that_do_not_fit() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_name() {
+fn unsupported_calls_are_refused_by_name() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (method, path, name) in [
@@ -159,7 +159,7 @@ fn models_are_loaded_and_unloaded() {
 }
 
 #[test]
-fn the_metrics_port() {
+fn the_metrics_port_serves_metrics_only() {
     let fixture = Fixture::start();
     let metrics = fixture.metrics();
     let mut client = Client::connect(metrics.local_addr().expect("TCP"));
@@ -175,7 +175,7 @@ fn the_metrics_port() {
 
 /// The protocol has a body for it, which Triton leaves out and its clients do not read.
 #[test]
-fn health_is_told_in_json_to_those_who_read_it() {
+fn health_is_returned_as_json_on_request() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (path, what) in [("/v2/health/live", "live"), ("/v2/health/ready", "ready")] {

@@ -70,7 +70,7 @@ fn explicit() -> SageMaker {
 }
 
 #[test]
-fn models_come_and_go_by_url() {
+fn models_are_loaded_and_unloaded_by_url() {
     let sagemaker = explicit();
     let (one, two) = (sagemaker.unpack("a/model", CONFIG), sagemaker.unpack("b/model/in", CONFIG));
     let two = two.trim_end_matches("/in");
@@ -102,7 +102,7 @@ fn models_come_and_go_by_url() {
 }
 
 #[test]
-fn a_model_has_the_name_of_its_archive_and_is_asked_by_that_of_sagemaker() {
+fn a_model_keeps_its_archive_name_and_is_called_by_its_sagemaker_name() {
     let sagemaker = explicit();
     let url = sagemaker.unpack("a/model", CONFIG);
     let other = sagemaker.unpack("b/model", CONFIG);
@@ -125,7 +125,7 @@ fn a_model_has_the_name_of_its_archive_and_is_asked_by_that_of_sagemaker() {
 }
 
 #[test]
-fn a_name_or_a_place_that_is_taken_is_a_conflict() {
+fn a_taken_name_or_folder_is_a_conflict() {
     let sagemaker = explicit();
     let (one, two) = (sagemaker.unpack("a/model", CONFIG), sagemaker.unpack("b/model", CONFIG));
     let mut client = sagemaker.client();
@@ -145,7 +145,7 @@ fn a_name_or_a_place_that_is_taken_is_a_conflict() {
 }
 
 #[test]
-fn of_many_loads_at_once_one_is_done() {
+fn one_of_many_simultaneous_loads_succeeds() {
     let sagemaker = explicit();
     let url = sagemaker.unpack("a/model", CONFIG);
     let mut clients: Vec<Client> = (0..8).map(|_| sagemaker.client()).collect();
@@ -164,7 +164,7 @@ fn of_many_loads_at_once_one_is_done() {
 }
 
 #[test]
-fn a_load_that_fails_leaves_name_and_place_free() {
+fn a_failed_load_frees_name_and_folder() {
     let sagemaker = explicit();
     let broken = sagemaker.unpack("a/model", "backend: \"nope\"");
     let mut client = sagemaker.client();
@@ -180,7 +180,7 @@ fn a_load_that_fails_leaves_name_and_place_free() {
 }
 
 #[test]
-fn a_load_goes_on_without_its_client() {
+fn a_load_continues_after_its_client_disconnects() {
     let sagemaker = explicit();
     let url = sagemaker.unpack("a/model", gate::CONFIG);
     let mut client = sagemaker.client();
@@ -199,7 +199,7 @@ fn a_load_goes_on_without_its_client() {
 }
 
 #[test]
-fn urls_that_lead_elsewhere_and_bodies_that_are_none_are_refused() {
+fn urls_outside_the_folder_and_invalid_bodies_are_refused() {
     let sagemaker = explicit();
     let secret = tempfile::tempdir().expect("folder");
     write(&secret.path().join("model"), CONFIG);
@@ -227,7 +227,7 @@ fn urls_that_lead_elsewhere_and_bodies_that_are_none_are_refused() {
 }
 
 #[test]
-fn out_of_memory_is_a_status_of_its_own() {
+fn out_of_memory_has_its_own_status() {
     let sagemaker = explicit();
     let text = |text: &str| {
         format!("{CONFIG} parameters {{ key: \"fail\" value {{ string_value: \"{text}\" }} }}")
@@ -247,7 +247,7 @@ fn out_of_memory_is_a_status_of_its_own() {
 }
 
 #[test]
-fn the_calls_need_explicit_control_and_what_restricts_them() {
+fn the_calls_need_explicit_control_and_respect_restrictions() {
     let sagemaker = SageMaker::start(ControlMode::None, &HttpOptions::default());
     let url = sagemaker.unpack("a/model", CONFIG);
     let text = r#"{"error":"repository registration is not allowed if model control mode is not EXPLICIT"}"#;

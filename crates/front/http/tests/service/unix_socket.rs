@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn inference_through_a_unix_socket() {
+fn inference_works_over_a_unix_socket() {
     let fixture = Fixture::start();
     let folder = tempfile::tempdir().expect("temp dir");
     let path = folder.path().join("http");

@@ -81,7 +81,7 @@ pub(crate) fn fault_of(text: &str) -> String {
 }
 
 #[test]
-fn a_head_says_what_is_asked_for() {
+fn a_request_head_is_parsed() {
     let read = one(
         "POST /a/b?c=d HTTP/1.1\r\nHost: x\r\nX-Two:  1 \r\nx-two:\r\ncontent-LENGTH: 3\r\n\r\nabc",
     );
@@ -100,7 +100,7 @@ fn a_head_says_what_is_asked_for() {
 }
 
 #[test]
-fn memory_of_a_head_is_used_again_and_nothing_of_the_last_one_is_seen() {
+fn a_reused_head_shows_nothing_of_the_previous_one() {
     let mut head = RequestHead::default();
     let long = b"POST /long?q HTTP/1.0\r\nA: 1\r\nExpect: x\r\nContent-Length: 7\r\n\r\n";
     let short = b"GET /s HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -112,9 +112,9 @@ fn memory_of_a_head_is_used_again_and_nothing_of_the_last_one_is_seen() {
     }
 }
 
-/// Each of them is refused, or is the last request that is read: there is no other place where the next one could begin.
+/// Each request is refused or is the last one read, so no second request can hide in its body.
 #[test]
-fn a_body_has_one_end() {
+fn contradictory_body_lengths_are_refused() {
     let post = |headers: &str| format!("POST / HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n0\r\n\r\n");
     for (headers, fault) in [
         ("Content-Length: ten", "invalid content-length parsed"),
@@ -154,7 +154,7 @@ fn a_body_has_one_end() {
 }
 
 #[test]
-fn what_is_no_head_is_told_apart() {
+fn malformed_heads_have_their_own_errors() {
     for (text, status) in [
         ("G@T / HTTP/1.1\r\nHost: x\r\n\r\n", Some(400)),
         ("GET a/b HTTP/1.1\r\nHost: x\r\n\r\n", Some(400)),
@@ -177,7 +177,7 @@ fn what_is_no_head_is_told_apart() {
 }
 
 #[test]
-fn connections_go_on_as_their_requests_say() {
+fn keep_alive_follows_version_and_connection_header() {
     for (version, connection, keeps_alive) in [
         ("1.1", "x", true),
         ("1.1", "close", false),
@@ -206,7 +206,7 @@ fn chunked(body: &str) -> String {
 }
 
 #[test]
-fn chunks_are_joined_and_what_is_around_them_is_left_out() {
+fn chunks_are_joined_without_their_framing() {
     let read = one(&chunked("3\r\nabc\r\n0A ;x=1\r\n0123456789\r\n000\r\nA: b\r\nC:\r\n\r\n"));
     assert_eq!((read.content, read.chunks), (b"abc0123456789".to_vec(), 2));
     let long = "a".repeat(20 << 10);
@@ -235,13 +235,13 @@ fn chunks_are_joined_and_what_is_around_them_is_left_out() {
 }
 
 #[test]
-fn a_length_may_have_leading_zeros_and_each_chunk_as_many() {
+fn lengths_may_have_leading_zeros() {
     let body = "0000000000000001\r\na\r\n".repeat(3) + "0000000000000000\r\n\r\n";
     assert_eq!(one(&chunked(&body)).content, b"aaa");
 }
 
 #[test]
-fn a_slow_head_is_not_parsed_with_each_byte_and_found_all_the_same() {
+fn a_slow_head_is_not_parsed_again_with_each_byte() {
     let text = b"\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n";
     let mut head = RequestHead::default();
     for end in 1..text.len() {
@@ -257,7 +257,7 @@ fn written(version: Version, method: Method, head: &ResponseHead, length: Option
 }
 
 #[test]
-fn heads_of_responses_tell_where_their_body_ends() {
+fn heads_of_responses_give_the_body_length() {
     use Version::{Http10, Http11};
     let ok = ResponseHead::new(StatusCode::OK);
     for (version, method, length, line, encoding) in [
@@ -281,7 +281,7 @@ fn heads_of_responses_tell_where_their_body_ends() {
 }
 
 #[test]
-fn headers_are_written_in_order_and_a_changed_one_stays_where_it_is() {
+fn headers_are_written_in_order_and_replaced_in_place() {
     let mut head = ResponseHead::new(StatusCode::UNAUTHORIZED);
     head.set(names::CONTENT_TYPE, "text/plain");
     head.add(names::WWW_AUTHENTICATE, "a");
@@ -298,7 +298,7 @@ fn headers_are_written_in_order_and_a_changed_one_stays_where_it_is() {
 }
 
 #[test]
-fn sizes_of_chunks_are_hexadecimal() {
+fn chunk_sizes_are_hexadecimal() {
     for length in [1, 9, 10, 15, 16, 255, 256, 65_535, 1 << 20, usize::MAX] {
         let mut text = Vec::new();
         write_chunk_size(length, &mut text);
@@ -341,7 +341,7 @@ fn cut<'b>(bytes: &'b [u8], cuts: &[prop::sample::Index]) -> Vec<&'b [u8]> {
 
 proptest! {
     #[test]
-    fn requests_are_the_same_however_the_network_cuts_them(
+    fn requests_are_the_same_at_any_network_split(
         bytes in stream(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
     ) {
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_requests_are_the_same_too_up_to_their_fault(
+    fn damaged_requests_are_the_same_up_to_their_error(
         bytes in stream(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),

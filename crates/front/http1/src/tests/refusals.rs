@@ -109,7 +109,7 @@ const REFUSALS: &[Refusal] = &[
 ];
 
 #[test]
-fn what_rfc_9112_has_refused_is_refused() {
+fn requests_refused_by_rfc_9112_are_refused() {
     for Refusal { section, what, sent, fault, nginx, hyper } in REFUSALS {
         let sent = sent.replace(CHUNKED, HEAD);
         let others = format!("nginx: {nginx:?}, hyper: {hyper:?}");
@@ -118,7 +118,7 @@ fn what_rfc_9112_has_refused_is_refused() {
 }
 
 #[test]
-fn what_rfc_9112_has_taken_is_taken() {
+fn requests_accepted_by_rfc_9112_are_accepted() {
     for host in ["", "x", "x:", "x:80", "[::1]:80", "a_b.c-d", "%41", "1.2.3.4"] {
         let sent = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert_eq!(super::tests::requests_of(&[sent.as_bytes()]).1, None, "{host}");

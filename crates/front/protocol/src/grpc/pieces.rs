@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_read_however_it_is_split() {
+    fn bytes_are_read_back_at_any_split() {
         let sizes = [3, 0, 1, 5000, 7, 8, 9, 2000, 1024, 1023, 1];
         let total = sizes.iter().sum();
         for step in [1, 2, 5, 1000, 4096, total - 1, total, total + 1] {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn short_pieces_take_the_memory_of_their_bytes() {
+    fn short_pieces_need_little_more_memory_than_their_bytes() {
         let (many, whole) = pieces(&[1; 100_000]);
         assert!(many.pieces.len() + many.tail.capacity() < 2 * whole.len());
         let (mut many, _) = pieces(&[1; 100_000]);

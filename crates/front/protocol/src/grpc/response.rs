@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_what_prost_writes_and_long_tensors_are_not_copied() {
+    fn responses_equal_those_of_prost_and_long_tensors_are_not_copied() {
         for response in responses() {
             let expected = message_of(&response).encode_to_vec();
             let length = expected.len();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_of_a_stream_is_the_same_with_its_mark() {
+    fn a_stream_response_is_the_same_with_its_marker() {
         for (number, mut response) in responses().into_iter().enumerate() {
             let limit = message_of(&response).encoded_len();
             let is_final = number % 2 == 0;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_a_stream_without_tensors_is_what_prost_writes() {
+    fn a_stream_message_without_tensors_equals_that_of_prost() {
         let infer_response = Some(ModelInferResponse { id: "7".into(), ..Default::default() });
         let message = ModelStreamInferResponse { error_message: "an error".into(), infer_response };
         let piece = encode_stream_message(&message, |n| (n as u32).to_be_bytes());

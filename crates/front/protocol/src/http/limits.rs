@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_whole_up_to_a_length() {
+    fn name_length_is_limited() {
         assert_eq!(name(b"INPUT0"), "INPUT0");
         assert_eq!(name(&[b'a'; MAX_NAME]).len(), MAX_NAME);
         assert_eq!(name(b"a\xffb"), "a\u{fffd}b");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_that_comes_again_is_found_among_few_and_many() {
+    fn the_first_repeated_name_is_found_in_short_and_long_lists() {
         for length in [0, 1, 2, FEW, FEW + 1, 100] {
             let names: Vec<String> = (0..length).map(|n| n.to_string()).collect();
             assert_eq!(first_repeated(&names, |name| name), None);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_looked_at_in_their_own_order() {
+    fn settings_are_checked_in_a_fixed_order() {
         let (change, error) = read(r#"{"log_format":"x","log_error":1,"log_info":false}"#);
         assert_eq!(change, LogChange { has_info: Some(false), ..LogChange::default() });
         let text = "attempt to access JSON non-boolean as boolean".to_owned();
@@ -104,25 +104,25 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_refused_before_all_else() {
+    fn the_file_setting_is_refused_first() {
         let (change, error) = read(r#"{"log_info":false,"log_file":""}"#);
         assert_eq!((change, error.map(|e| e.0)), (LogChange::default(), Some(Code::Unsupported)));
     }
 
     #[test]
-    fn what_is_null_or_unknown_counts_for_nothing() {
+    fn null_and_unknown_settings_are_ignored() {
         let (change, error) = read(r#"{"log_info":null,"log_file":null,"other":[{}]}"#);
         assert_eq!((change, error), (LogChange::default(), None));
     }
 
     #[test]
-    fn of_a_setting_that_comes_twice_the_first_counts() {
+    fn the_first_of_two_equal_settings_counts() {
         let (change, error) = read(r#"{"log_verbose_level":2,"log_verbose_level":9999999999}"#);
         assert_eq!((change.verbose_level, error), (Some(2), None));
     }
 
     #[test]
-    fn a_great_level_is_the_greatest() {
+    fn a_huge_verbose_level_is_clamped() {
         for level in [4_294_967_296_u64, u64::MAX] {
             let (change, _) = read(&format!(r#"{{"log_verbose_level":{level}}}"#));
             assert_eq!(change.verbose_level, Some(i32::MAX as u32));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_clients_read_the_name_only() {
+    fn only_the_name_of_the_log_file_is_shown() {
         for (file, shown) in [("/var/log/secret/g.log", "g.log"), ("logs/g.log", "logs/g.log")] {
             let settings = LogSettings { file: Some(file.into()), ..LogSettings::default() };
             let text = String::from_utf8(log_settings(&settings)).expect("UTF-8");

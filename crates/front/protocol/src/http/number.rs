@@ -272,7 +272,7 @@ mod tests {
     use super::leading_digits;
 
     #[test]
-    fn digits_end_at_the_first_byte_that_is_none() {
+    fn digits_end_at_the_first_other_byte() {
         for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
             for count in 0..8 {
                 for fill in [b'0', b'9', byte, 0xff] {

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_at_every_place_stops_or_does_not() {
+    fn every_byte_value_is_classified_at_every_position() {
         for byte in 0..=u8::MAX {
             let is_special = byte < 0x20 || byte == b'"' || byte == b'\\';
             for fill in [b' ', b'#', b'a', 0x7f, 0x80, 0xff] {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_counts() {
+    fn the_first_of_several_special_bytes_ends_the_text() {
         assert_eq!(plain_length(b"ab\"\\\x1f!\x20\"cdefgh"), 2);
         assert_eq!(plain_length(b"\x80\xff\x21\x23\x5b\x5d\x00\x01"), 6);
     }

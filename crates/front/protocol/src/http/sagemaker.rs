@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn models_are_listed_as_sagemaker_reads_them() {
+    fn models_are_listed_in_sagemakers_form() {
         let model = SageMakerModel { name: "m".to_owned(), url: "/a".to_owned() };
         assert_eq!(to_json(&model), br#"{"modelName":"m","modelUrl":"/a"}"#);
         let list = sagemaker_models(&[model]);

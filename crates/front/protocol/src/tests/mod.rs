@@ -151,7 +151,7 @@ fn inputs_are_read_from_their_region() {
 }
 
 #[test]
-fn a_span_outside_its_region_is_refused_before_anything_runs() {
+fn a_span_outside_its_region_is_refused_before_execution() {
     let regions = OneRegion::new().table;
     let beyond = IN_REGION.replace("\"shared_memory_offset\":8", "\"shared_memory_offset\":61");
     for decoded in [
@@ -170,7 +170,7 @@ fn a_span_outside_its_region_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn answers_go_to_their_region_and_leave_the_message() {
+fn outputs_are_written_to_their_region_and_omitted_from_the_message() {
     let regions = OneRegion::new();
     let decoded = over_http(IN_BODY, IN_REGION, &regions.table);
     let (_, plan) = decoded.expect("the region is there");
@@ -189,7 +189,7 @@ fn answers_go_to_their_region_and_leave_the_message() {
 }
 
 #[test]
-fn an_answer_larger_than_its_span_is_refused() {
+fn an_output_larger_than_its_span_is_refused() {
     let regions = OneRegion::new();
     let decoded = over_http(IN_BODY, IN_REGION, &regions.table);
     let (_, plan) = decoded.expect("the region is there");
@@ -203,7 +203,7 @@ fn an_answer_larger_than_its_span_is_refused() {
 }
 
 #[test]
-fn without_regions_none_is_found() {
+fn an_unknown_region_is_refused() {
     let none = RegionTable::default();
     let unreadable = r#""shared_memory_region":"r","shared_memory_byte_size":"x""#;
     for decoded in [

@@ -97,13 +97,13 @@ fn assert_written(backend: &str, spans: &Spans, expected: &[(usize, &[u8])]) {
 }
 
 #[test]
-fn outputs_of_every_model_go_to_the_region() {
+fn outputs_of_every_model_are_written_to_the_region() {
     assert_written("add_sub", &SPANS, &[(32, &SUMS), (40, &DIFFERENCES)]);
     assert_written("identity", &SPANS, &[(32, &[8, 9, 10, 11]), (40, &[16, 17, 18, 19])]);
 }
 
 #[test]
-fn an_output_may_lie_where_the_inputs_do() {
+fn an_output_span_may_be_the_input_span() {
     let in_place = Spans { outputs: SPANS.inputs, ..SPANS };
     assert_written("identity", &in_place, &[]);
     assert_written("add_sub", &in_place, &[(8, &SUMS), (16, &DIFFERENCES)]);

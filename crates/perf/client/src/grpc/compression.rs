@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_go_there_and_back() {
+    fn messages_are_compressed_and_decompressed() {
         let (one, two) = ([7u8; 1000], *b"end");
         for compression in [Compression::Gzip, Compression::Deflate] {
             let parts = [&one[..], &two[..]];

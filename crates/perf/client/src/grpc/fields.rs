@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_wire_type_is_passed() {
+    fn every_wire_type_is_skipped() {
         let message = [
             0x08, 0x96, 0x01, // 1: 150
             0x11, 0, 0, 0, 0, 0, 0, 0, 0, // 2: fixed64
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_ends_with_an_error() {
+    fn truncated_fields_are_an_error() {
         for message in [&[0x08][..], &[0x1a, 3, 1], &[0x0b], &[0xff; 12], &[0x11, 0]] {
             let last = Fields(message).last();
             assert_eq!(last, Some(Err(NoMessage)), "{message:?}");

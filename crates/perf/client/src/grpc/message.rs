@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_survive_any_split() {
+    fn messages_are_read_at_any_split() {
         let mut data = Vec::new();
         for (flag, text) in [(false, "first"), (true, ""), (false, "the third one")] {
             data.extend(prefix(flag, text.len()).unwrap());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_refused_by_the_length_that_it_announces() {
+    fn a_message_is_refused_by_its_announced_length() {
         for split in [PREFIX, PREFIX + 2] {
             let data = [&prefix(false, 8).unwrap()[..], b"12"].concat();
             let mut reader = MessageReader::default();

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_decoded() {
+    fn status_messages_are_percent_decoded() {
         for (text, expected) in [
             ("plain", "plain"),
             ("a%20b%c3%A9", "a bé"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_become_classes() {
+    fn status_codes_are_mapped_to_error_codes() {
         let status = |code: &'static str, text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert("grpc-status", code.parse().unwrap());

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_keep_text_and_id() {
+    fn errors_keep_message_and_request_id() {
         let mut message = response(None);
         message.error_message = "no such model".into();
         let found = read(&message, KeepResponse::Outputs);

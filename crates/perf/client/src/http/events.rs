@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_end_with_an_empty_line() {
+    fn an_empty_line_ends_an_event() {
         let mut text =
             BytesMut::from(&b": note\n\ndata: {\"a\":1}\n\ndata: x\r\n\r\ndata: half\n"[..]);
         assert_eq!(take_event(&mut text, &mut 0).as_deref(), Some(&b" {\"a\":1}"[..]));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_those_that_are_known() {
+    fn only_known_outputs_are_read() {
         let tensor = |name: &str, data_type| TensorMetadata {
             name: name.to_owned(),
             data_type,

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_have_many_forms() {
+    fn urls_are_parsed_with_and_without_scheme() {
         check("localhost:8002/metrics", "localhost", 8002, "/metrics");
         check("http://localhost", "localhost", 80, "/");
         check("http://[::1]:8002/a?b=c", "::1", 8002, "/a?b=c");

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_goes_there_and_back() {
+    fn every_data_type_round_trips() {
         both_ways(DataType::Bool, &[1, 0], "true,false");
         both_ways(DataType::Uint8, &[0, 255], "0,255");
         both_ways(DataType::Int8, &[0x80, 127], "-128,127");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_carry_is_refused() {
+    fn values_json_cannot_carry_are_refused() {
         for (data_type, data) in [
             (DataType::Fp16, &[0u8, 0][..]),
             (DataType::Bf16, &[0, 0]),

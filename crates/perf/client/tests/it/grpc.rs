@@ -143,7 +143,7 @@ fn calls_carry_path_metadata_and_message() {
 }
 
 #[test]
-fn statuses_become_errors_wherever_they_stand() {
+fn grpc_statuses_become_errors_in_headers_and_trailers() {
     run(async {
         let (listener, port) = listen().await;
         let is_first = Rc::new(Cell::new(true));
@@ -189,7 +189,7 @@ fn recoded(encoding: &str, message: &[u8], compress: bool) -> Vec<u8> {
 }
 
 #[test]
-fn large_and_compressed_messages_travel_both_ways() {
+fn large_and_compressed_messages_are_sent_and_received() {
     run(async {
         for compression in [Compression::None, Compression::Gzip, Compression::Deflate] {
             let (listener, port) = listen().await;
@@ -248,7 +248,7 @@ fn six_callers_share_a_connection() {
 }
 
 #[test]
-fn a_connection_that_has_ended_is_reopened() {
+fn a_closed_connection_is_reopened() {
     run(async {
         let (listener, port) = listen().await;
         spawn_local(async move {
@@ -274,7 +274,7 @@ fn a_connection_that_has_ended_is_reopened() {
 }
 
 #[test]
-fn what_is_no_grpc_server_is_named() {
+fn a_server_that_does_not_speak_http_2_is_reported() {
     run(async {
         for answer in [&b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"[..], b""] {
             let (listener, port) = listen().await;
@@ -298,7 +298,7 @@ fn what_is_no_grpc_server_is_named() {
 }
 
 #[test]
-fn an_http_2_server_without_grpc_is_named() {
+fn an_http_2_server_without_grpc_is_reported() {
     run(async {
         let (listener, port) = listen().await;
         serve(listener, |_, mut respond: Answer| async move {
@@ -388,7 +388,7 @@ fn streams_carry_several_requests_at_once() {
 }
 
 #[test]
-fn a_stream_that_fails_reports_the_error_and_ends() {
+fn a_failed_stream_reports_the_error_and_ends() {
     run(async {
         let (listener, port) = listen().await;
         serve(listener, |_, mut respond: Answer| async move {
@@ -405,7 +405,7 @@ fn a_stream_that_fails_reports_the_error_and_ends() {
     });
 }
 
-/// A server that does not read makes the sender wait, within a bound; what was sent is not lost.
+/// A server that does not read makes the sender wait, within a limit; sent messages are not lost.
 #[test]
 fn streams_wait_for_a_server_that_does_not_read() {
     run(async {

@@ -74,7 +74,7 @@ fn calls_share_a_connection_and_are_timed() {
 }
 
 #[test]
-fn an_idle_connection_that_was_closed_is_reopened() {
+fn a_closed_idle_connection_is_reopened() {
     run(async {
         let (listener, port) = listen().await;
         answer_each(listener, vec![OK, OK, OK]);
@@ -101,7 +101,7 @@ fn connection_close_is_honoured() {
 }
 
 #[test]
-fn a_connection_that_ends_within_an_answer_is_an_error() {
+fn a_connection_that_closes_within_a_response_is_an_error() {
     run(async {
         for (answer, expected) in [
             ("", "the server closed the connection"),
@@ -123,7 +123,7 @@ fn a_connection_that_ends_within_an_answer_is_an_error() {
 }
 
 #[test]
-fn the_server_s_words_are_kept() {
+fn error_messages_of_the_server_are_kept() {
     run(async {
         for (answer, code, expected) in [
             (
@@ -153,7 +153,7 @@ fn the_server_s_words_are_kept() {
 }
 
 #[test]
-fn large_tensors_travel_both_ways() {
+fn large_tensors_are_sent_and_received() {
     run(async {
         let (listener, port) = listen().await;
         let data: Vec<u8> = (0..3 << 20).map(|at: u32| at as u8).collect();
@@ -191,7 +191,7 @@ fn large_tensors_travel_both_ways() {
 }
 
 #[test]
-fn an_answer_before_the_request_was_read_is_used() {
+fn a_response_before_the_whole_request_is_read_is_used() {
     run(async {
         let (listener, port) = listen().await;
         spawn_local(async move {
@@ -213,7 +213,7 @@ fn an_answer_before_the_request_was_read_is_used() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn an_unreachable_server_is_named() {
     run(async {
         let (listener, port) = listen().await;
         drop(listener);
@@ -226,7 +226,7 @@ fn a_server_that_is_not_there_is_named() {
 }
 
 #[test]
-fn requests_of_the_other_protocol_are_refused() {
+fn prepared_requests_of_the_other_protocol_are_refused() {
     run(async {
         let (_listener, port) = listen().await;
         let prepared = PreparedInfer::new(&target(Protocol::Grpc, port), &template("a")).unwrap();
@@ -238,9 +238,9 @@ fn requests_of_the_other_protocol_are_refused() {
     });
 }
 
-/// What the server is asked, for each call of the admin interface.
+/// Each call of the admin interface requests its path.
 #[test]
-fn admin_calls_have_their_paths() {
+fn admin_calls_use_their_paths() {
     run(async {
         let (listener, port) = listen().await;
         let served = spawn_local(async move {
@@ -293,7 +293,7 @@ fn admin_calls_have_their_paths() {
 }
 
 #[test]
-fn get_gives_status_and_body() {
+fn get_returns_status_and_body() {
     run(async {
         let (listener, port) = listen().await;
         answer_each(listener, vec!["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nx 1\n"]);

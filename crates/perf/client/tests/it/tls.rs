@@ -84,7 +84,7 @@ fn assert_names(result: Result<()>, part: &str) -> Error {
 }
 
 #[test]
-fn each_check_can_be_switched_off() {
+fn each_certificate_check_can_be_switched_off() {
     // What the server shows, whether its authority is trusted; the result by (skips_peer, skips_host).
     run(async {
         for (certificate, trusted, outcomes) in [
@@ -111,7 +111,7 @@ fn each_check_can_be_switched_off() {
 }
 
 #[test]
-fn clients_show_certificates_in_either_form() {
+fn client_certificates_are_accepted_in_pem_and_der() {
     run(async {
         assert_names(try_https("server", true, tls()).await, "CertificateRequired");
         for (is_der, chain, key) in
@@ -155,7 +155,7 @@ fn unusable_files_are_named() {
 }
 
 #[test]
-fn a_port_without_tls_is_named() {
+fn a_port_without_tls_is_reported() {
     run(async {
         let (listener, port) = listen().await;
         spawn_local(async move {
@@ -168,7 +168,7 @@ fn a_port_without_tls_is_named() {
 }
 
 #[test]
-fn grpc_agrees_on_http_2() {
+fn grpc_negotiates_http_2() {
     run(async {
         let (listener, port) = listen().await;
         let acceptor = acceptor("server", false, "h2");

@@ -108,7 +108,7 @@ mod tests {
 
     /// Numbers of the crate `image` 0.25.10, which did this before (`resize` with the triangle filter).
     #[test]
-    fn sizes_change_as_they_did_with_another_library() {
+    fn resizing_equals_the_reference_library() {
         let small = greys(3, &[0, 100, 200, 30, 60, 90]);
         assert_eq!(small.clone().resized(3, 2), small);
         let wider = [0, 25, 75, 125, 175, 200, 30, 38, 53, 68, 83, 90];
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_become_grey_and_back() {
+    fn colours_are_converted_to_grey_and_back() {
         let pixels = vec![255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255];
         let colored = Bitmap { width: 4, height: 1, channels: 3, pixels };
         let grey = colored.with_channels(1);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_orientation() {
+    fn every_orientation_is_applied() {
         for (number, width, expected) in [
             (1, 3, [1, 2, 3, 4, 5, 6]),
             (2, 3, [3, 2, 1, 6, 5, 4]),

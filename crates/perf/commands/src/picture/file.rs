@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn all_kinds_of_png() {
+    fn all_kinds_of_png_are_decoded() {
         use BitDepth::{Eight, One, Sixteen};
         use ColorType::{Grayscale, GrayscaleAlpha, Indexed, Rgb, Rgba};
         for (color, depth, data, channels, expected) in [
@@ -160,9 +160,9 @@ mod tests {
         }
     }
 
-    /// Eight red pixels and eight blue ones beside them, and the same of a camera that was held upside down.
+    /// Eight red pixels beside eight blue ones, upright and from a camera held upside down.
     #[test]
-    fn a_jpeg_is_turned_as_its_camera_says() {
+    fn a_jpeg_is_rotated_by_its_exif_orientation() {
         let mut file = include_bytes!("two_colors.jpg").to_vec();
         let upright = decoded(&file).expect("a picture");
         let pixels = [[200, 40, 40].repeat(8), [40, 40, 200].repeat(8)].concat();

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_and_colours() {
+    fn pictures_are_laid_out_as_the_input_needs() {
         let of = |wanted: &[i64], is_bgr| {
             let options = PictureOptions { is_bgr, ..Default::default() };
             tensor(&file(), wanted, DataType::Uint8, &options).expect("a tensor")
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_go_there_and_back() {
+    fn scaled_values_are_converted_back_to_a_picture() {
         for scale in [Scale::Usual, Scale::ToOne, Scale::To255, Scale::AroundZero, Scale::ImageNet]
         {
             for data_type in [DataType::Fp32, DataType::Fp16] {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_or_too_large_is_refused() {
+    fn unreadable_and_oversized_pictures_are_refused() {
         let of = |file: &[u8], wanted: &[i64]| {
             tensor(file, wanted, DataType::Fp32, &PictureOptions::default())
         };

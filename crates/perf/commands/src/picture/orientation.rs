@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_orders_of_bytes() {
+    fn orientation_is_read_in_both_byte_orders() {
         let little = [
             &b"II\x2a\0\x08\0\0\0\x02\0"[..],
             b"\x0f\x01\x02\0\x04\0\0\0abc\0",

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_shortened() {
         for (number, expected) in [
             (0.0, "0"),
             (0.04, "0.0"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_go_where_there_is_no_room() {
+    fn columns_are_dropped_when_the_window_is_narrow() {
         let row = Row::default();
         let heads = |width| {
             Column::fitting(width, &[&row], Requests).iter().map(|(c, _)| *c).collect::<Vec<_>>()
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_columns_go_together() {
+    fn every_column_has_a_word() {
         assert_eq!(Column::WORDS.len(), Column::ALL.len());
         assert_eq!(Column::named("P99"), Some(P99));
         assert_eq!(Column::named("x"), None);

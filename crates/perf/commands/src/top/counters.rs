@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_of_one_interval() {
+    fn differences_cover_one_interval() {
         let earlier = statistics(10, &[(1, 10)]);
         let recent = statistics(16, &[(1, 12), (4, 1)]).since(&earlier).expect("later");
         assert_eq!((recent.success, recent.request_ns, recent.busy_ns), (6, 600, Some(30)));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_executions_do_not_push_the_batch_size_below_one() {
+    fn failed_executions_do_not_lower_the_batch_size_below_one() {
         let failing = Counters { inferences: 69, executions: 100, fail: 31, ..Counters::default() };
         assert_eq!(failing.batch_size(), None, "the page of metrics cannot tell");
         let known = Counters { batches: [(1, 90), (2, 10)].into(), ..failing.clone() };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_went_back_makes_no_difference() {
+    fn a_decreasing_counter_gives_no_difference() {
         let earlier = statistics(10, &[(1, 10)]);
         assert_eq!(statistics(9, &[(1, 10)]).since(&earlier), None);
         assert_eq!(statistics(11, &[(1, 9)]).since(&earlier), None);

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_window_is_filled_and_nothing_commands_the_terminal() {
+    fn every_window_size_is_filled_without_terminal_commands() {
         for page in [ViewPage::Models, ViewPage::Help, ViewPage::Model(ModelKey::default())] {
             for (width, height) in [(120, 40), (80, 24), (40, 15), (10, 3), (1, 1), (0, 0)] {
                 let mut view = view(100);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_models_are_a_table_under_the_sums() {
+    fn the_models_are_a_table_below_the_totals() {
         let mut view = View::new("http://h:8000".to_owned(), &TopOptions::default());
         let recent = Counters { success: 30, fail: 2, inferences: 60, ..Counters::default() };
         let row = |name: &str, state: &str, recent: Option<(Counters, f64)>| Row {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_tell_states_apart_and_go_where_there_are_none() {
+    fn colours_mark_states_and_can_be_switched_off() {
         let mut view = view(1);
         view.take(Err("refused".to_owned()));
         let mut terminal = Terminal::new(TestBackend::new(40, 6)).expect("a terminal");
@@ -367,13 +367,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_where_the_window_ends() {
+    fn lines_are_cut_at_the_window_edge() {
         let cut = cut([Line::from(vec!["abc".bold(), "defg".dim()])], 5);
         assert_eq!(cut.lines[0].spans, ["abc".bold(), "d…".dim()]);
     }
 
     #[test]
-    fn the_selected_row_is_in_sight() {
+    fn the_selected_row_stays_visible() {
         for selected in [0, 7, 50, 99] {
             let mut view = view(100);
             view.selected = selected;
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_longer_than_the_window_scroll_to_their_end() {
+    fn long_texts_scroll_to_their_end() {
         use crossterm::event::KeyCode;
         let mut view = view(1);
         view.key(KeyCode::Char('h').into());
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_server_is_told_over_the_last_figures() {
+    fn an_unreachable_server_is_reported_above_the_last_values() {
         let mut view = view(2);
         view.take(Err("refused".to_owned()));
         let lines = drawn(&mut view, 80, 24);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_broken_at_blanks() {
+    fn texts_are_wrapped_at_spaces() {
         assert_eq!(wrapped("aa bb cc dd", 5, 2), ["aa bb", "cc dd"]);
         assert_eq!(wrapped("aa bb cc dd", 5, 1), ["aa bb cc dd"]);
         assert_eq!(wrapped("aaaaaaa b", 5, 3), ["aaaaaaa", "b"]);

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_lie_evenly_in_buckets() {
+    fn quantiles_are_interpolated_within_buckets() {
         let made = histogram(&[(f64::INFINITY, 100), (10.0, 50), (20.0, 90)]);
         assert_eq!(made.quantile(0.25), Some(5.0));
         assert_eq!(made.quantile(0.5), Some(10.0));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_fall_and_odd_bounds_do_no_harm() {
+    fn decreasing_counts_and_invalid_bounds_cause_no_panic() {
         let odd = histogram(&[(f64::NAN, 3), (-1.0, 9), (2.0, 1), (3.0, u64::MAX), (3.0, 7)]);
         assert!(odd.quantile(0.99).is_some_and(f64::is_finite));
         let many: Vec<(f64, u64)> = (0..2000).map(|at| (f64::from(at), 1)).collect();

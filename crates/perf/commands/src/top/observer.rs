@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_the_time_between_two_looks() {
+    fn rates_cover_the_time_between_two_polls() {
         let at = Instant::now();
         let (before, now) = (look(at, &[10], ""), look(at, &[30], ""));
         let rows = rows(&now, Some((&before, 2.0)), &[]);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_come_go_or_start_again_have_no_rates() {
+    fn new_removed_and_restarted_models_have_no_rates() {
         let at = Instant::now();
         let (none, few, many) = (look(at, &[], ""), look(at, &[3], ""), look(at, &[1 << 50], ""));
         for (before, now) in [(&none, &many), (&many, &few)] {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_adds_states_and_what_is_not_loaded() {
+    fn the_index_adds_states_and_unloaded_models() {
         let entry = |name: &str, state: &str| ModelIndexEntry {
             name: name.to_owned(),
             version: "1".to_owned(),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_server_is_told() {
+    fn metrics_of_another_server_are_detected() {
         let page = Page::read("nv_inference_request_success{model=\"m\",version=\"1\"} 5\n");
         assert!(is_of_same_server(&page, &[statistics(5),]));
         assert!(!is_of_same_server(&page, &[statistics(6)]));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_metrics() {
+    fn metrics_urls_are_completed() {
         assert_eq!(metrics_url("h:1"), "h:1/metrics");
         assert_eq!(metrics_url("http://h:1"), "http://h:1/metrics");
         assert_eq!(metrics_url("http://h:1/a"), "http://h:1/a");

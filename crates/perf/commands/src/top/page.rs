@@ -194,7 +194,7 @@ nv_gpu_power_usage 1
 "#;
 
     #[test]
-    fn figures_are_sorted_by_model() {
+    fn metrics_are_grouped_by_model() {
         let page = Page::read(TEXT);
         let key = |version: &str| ModelKey { name: "m".to_owned(), version: version.to_owned() };
         let model = &page.models[&key("1")];
@@ -208,7 +208,7 @@ nv_gpu_power_usage 1
     }
 
     #[test]
-    fn models_are_bounded() {
+    fn the_number_of_models_is_bounded() {
         let text: String = (0..MOST_MODELS + 5)
             .map(|at| format!("nv_inference_count{{model=\"{at}\",version=\"1\"}} 1\n"))
             .collect();

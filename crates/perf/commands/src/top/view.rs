@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn control_keys_work_everywhere() {
+    fn control_keys_work_in_every_mode() {
         let mut view = view();
         press(&mut view, [KeyCode::Char('/')]);
         let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_view_stays_and_an_absent_server_is_counted() {
+    fn a_paused_view_stays_and_failed_polls_are_counted() {
         let mut view = view();
         press(&mut view, [KeyCode::Char('p')]);
         view.take(Ok(Observation::default()));

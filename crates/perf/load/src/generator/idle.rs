@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_parked_time_counts() {
+    fn idle_time_counts_only_while_parked() {
         let clock = IdleClock::new();
         let at = |seconds| clock.start + Duration::from_secs(seconds);
         let idle_at = |seconds| clock.idle(at(seconds)).as_secs();

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exactly_the_asked_number_of_requests_may_be_sent() {
+    fn exactly_the_requested_number_of_requests_may_be_sent() {
         let progress = Progress::default();
         assert!(!progress.take());
         progress.begin(Some(2));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_read_as_those_of_the_real_tool() {
+    fn failure_messages_equal_perf_analyzers() {
         let progress = Progress::default();
         assert!(progress.failure().is_none());
         let text = "model 'boom' was told to fail";

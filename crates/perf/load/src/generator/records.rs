@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_ledger_counts_nothing() {
+    fn a_closed_ledger_counts_no_requests() {
         let records = WorkerRecords::default();
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_keep_their_distance_in_unix_time() {
+    fn unix_times_keep_their_distances() {
         let epoch = Epoch::now();
         let unix = epoch.nanos(epoch.start);
         assert_eq!(epoch.nanos(epoch.start + Duration::from_nanos(5)), unix + 5);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_of_custom_intervals_is_whole() {
+    fn the_rate_of_custom_intervals_is_a_whole_number() {
         let rate = |millis: &[u64]| {
             let intervals: Vec<_> = millis.iter().copied().map(Duration::from_millis).collect();
             custom_rate(&intervals)
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_gaps_have_the_mean_and_spread_of_an_exponential() {
+    fn poisson_gaps_have_exponential_mean_and_spread() {
         let moments = first(Schedule::poisson(1000.0, ALONE), 50_000);
         let gaps: Vec<f64> =
             moments.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1000.0).collect();
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn workers_together_keep_the_schedule_of_one(of in 1u64..7, rate in 0.5f64..1e6, kind in 0..3) {
+        fn several_workers_keep_the_schedule_of_one(of in 1u64..7, rate in 0.5f64..1e6, kind in 0..3) {
             let make = |partition| match kind {
                 0 => Schedule::constant(rate, partition),
                 1 => Schedule::poisson(rate, partition),

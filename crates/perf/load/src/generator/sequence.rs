@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_data_gives_sequences_of_the_asked_length() {
+    fn generated_data_gives_sequences_of_the_requested_length() {
         let source = Streams { steps: vec![1], user_data: false };
         let steps = steps(&Sequences::new(&settings(3, 0.0), &source), 4);
         assert_eq!(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn user_data_decides_about_length_unless_one_is_asked_for() {
+    fn user_data_sets_the_length_unless_one_is_requested() {
         let source = Streams { steps: vec![2, 1], user_data: true };
         let free = steps(&Sequences::new(&settings(20, 20.0), &source), 5);
         let at: Vec<_> = free.iter().map(|step| (step.stream, step.step)).collect();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_stay_in_their_range_and_a_slot_keeps_its_own_when_no_other_is_free() {
+    fn ids_stay_in_range_and_a_slot_reuses_its_id_if_no_other_is_free() {
         let mut ids = SequenceIds::new(10, Some(2));
         assert_eq!((ids.replace(0), ids.replace(0)), (10, 11));
         assert_eq!(ids.replace(10), 10);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_vary_within_bounds_and_never_vanish() {
+    fn lengths_vary_within_bounds_and_are_never_zero() {
         assert_eq!((varied(20, 20.0, 0.0), varied(20, 20.0, 1.0)), (16, 24));
         assert_eq!(varied(1, 500.0, 0.0), 1);
     }

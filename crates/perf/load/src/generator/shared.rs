@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_compared_byte_by_byte() {
+    fn outputs_are_compared_byte_by_byte() {
         let expected = [ExpectedOutput { name: "OUT".into(), data: Bytes::from_static(b"abc") }];
         let check = |data| validate(&expected, &[output(data)]);
         assert_eq!(check(b"abc"), Ok(()));

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the timer is held against the real time")]
-    fn it_never_wakes_early_and_rests_no_whole_millisecond() {
+    fn the_timer_never_wakes_early_and_sleeps_under_a_millisecond() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let shortest = runtime.block_on(async {
             let mut timer = Timer::new().unwrap();

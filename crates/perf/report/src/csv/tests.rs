@@ -16,7 +16,7 @@ fn only_file(tables: &Tables) -> &str {
 }
 
 #[test]
-fn a_plain_table_is_identical() {
+fn a_plain_table_equals_perf_analyzers() {
     let tables = write(&[samples::http_point()], &to_file("x.csv"), &samples::model());
     assert_eq!(only_file(&tables), include_str!("../../testdata/http.csv"));
     assert_eq!(tables.files[0].0, PathBuf::from("x.csv"));
@@ -24,20 +24,20 @@ fn a_plain_table_is_identical() {
 }
 
 #[test]
-fn a_verbose_table_is_identical() {
+fn a_verbose_table_equals_perf_analyzers() {
     let settings = Settings { verbose_csv: true, percentile: Some(95), ..to_file("x.csv") };
     let tables = write(&samples::percentile_points(), &settings, &samples::model());
     assert_eq!(only_file(&tables), include_str!("../../testdata/verbose_percentile.csv"));
 }
 
 #[test]
-fn rows_rise_with_the_throughput() {
+fn rows_are_sorted_by_throughput() {
     let tables = write(&samples::late_points(), &to_file("x.csv"), &samples::model());
     assert_eq!(only_file(&tables), include_str!("../../testdata/late.csv"));
 }
 
 #[test]
-fn a_decoupled_table_is_identical() {
+fn a_decoupled_table_equals_perf_analyzers() {
     let settings = Settings { verbose_csv: true, ..to_file("x.csv") };
     let model = ModelInfo { decoupled: true, ..samples::model() };
     let tables = write(&[samples::decoupled_point()], &settings, &model);
@@ -45,7 +45,7 @@ fn a_decoupled_table_is_identical() {
 }
 
 #[test]
-fn steps_have_identical_tables_beside_the_ensemble() {
+fn tables_of_ensemble_steps_equal_perf_analyzers() {
     let tables =
         write(&[samples::ensemble_point()], &to_file("dir/ensemble.csv"), &samples::model());
     assert_eq!(tables.warnings, [""; 0]);
@@ -58,7 +58,7 @@ fn steps_have_identical_tables_beside_the_ensemble() {
 }
 
 #[test]
-fn tables_with_cache_columns_are_identical() {
+fn tables_with_cache_columns_equal_perf_analyzers() {
     let model = ModelInfo { response_cache: true, ..samples::model() };
     let tables = write(&[samples::cached_point()], &to_file("x.csv"), &model);
     assert_eq!(only_file(&tables), include_str!("../../testdata/cached.csv"));
@@ -90,7 +90,7 @@ fn tables_with_cache_columns_are_identical() {
 }
 
 #[test]
-fn gpu_columns_are_those_of_the_real_file() {
+fn gpu_columns_equal_perf_analyzers() {
     let interval = std::time::Duration::from_secs(1);
     let metrics = Some(MetricsSettings { url: String::new(), interval });
     let settings = Settings { verbose_csv: true, metrics, ..to_file("x.csv") };
@@ -110,7 +110,7 @@ fn gpu_columns_are_those_of_the_real_file() {
 }
 
 #[test]
-fn a_server_without_statistics_has_no_columns() {
+fn without_statistics_server_columns_are_omitted() {
     let status = samples::status(1, 1234567.0, [1, 2, 3, 4]);
     let tables = write(&[status], &to_file("x.csv"), &samples::model());
     assert_eq!(
@@ -120,13 +120,13 @@ fn a_server_without_statistics_has_no_columns() {
 }
 
 #[test]
-fn nothing_is_written_without_a_file_or_points() {
+fn no_file_is_written_without_a_name_or_points() {
     let (settings, model) = (to_file("x.csv"), samples::model());
     assert_eq!(write(&[], &settings, &model), Tables::default());
     assert_eq!(write(&[samples::http_point()], &samples::settings(), &model), Tables::default());
 }
 
-/// As scripts read it: every cell of a real file is under the same name in ours.
+/// Scripts read columns by name: every cell of a real file has the same name in ours.
 #[test]
 fn columns_are_found_by_name() {
     let tables = write(&[samples::http_point()], &to_file("x.csv"), &samples::model());
@@ -140,7 +140,7 @@ fn columns_are_found_by_name() {
 }
 
 #[test]
-fn points_that_are_not_stable_are_marked_in_a_column_that_only_they_bring() {
+fn unstable_points_add_a_column_that_marks_them() {
     let unstable = PerfStatus { is_stable: false, ..samples::http_point() };
     let tables = write(&[unstable, samples::http_point()], &to_file("x.csv"), &samples::model());
     let mut plain = include_str!("../../testdata/http.csv").lines();

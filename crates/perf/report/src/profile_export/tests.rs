@@ -89,7 +89,7 @@ fn written(write: impl FnOnce(&mut ProfileExport<'_, Vec<u8>>) -> io::Result<()>
 }
 
 #[test]
-fn writes_the_real_programs_bytes_for_a_decoupled_model() {
+fn a_decoupled_export_equals_perf_analyzers_bytes() {
     let text = written(|export| {
         let requests = [request(1_795_283_249_192_483_310, 0, 0)];
         export.experiment(LoadPoint::Concurrency(1), &requests, &[100, 200])
@@ -107,7 +107,7 @@ fn writes_the_real_programs_bytes_for_a_decoupled_model() {
 }
 
 #[test]
-fn has_the_keys_of_a_real_export_of_a_sequence_model_in_their_order() {
+fn a_sequence_export_has_perf_analyzers_keys_in_order() {
     // The beginning and the end of a real file, values shortened.
     let real = r#"{"experiments":[{"experiment":{"mode":"request_rate","value":50.5},"requests":[{"timestamp":1,"sequence_id":1,"request_inputs":{"IN":[1,2,1],"WAIT":1,"SHARED":""},"response_timestamps":[11,21,31],"response_outputs":[{"OUT":1},{"OUT":2},{}]}],"window_boundaries":[5,6,7]}],"version":"","service_kind":"triton","endpoint":""}"#;
     let text = written(|export| {
@@ -117,7 +117,7 @@ fn has_the_keys_of_a_real_export_of_a_sequence_model_in_their_order() {
 }
 
 #[test]
-fn separates_experiments_and_requests() {
+fn experiments_and_requests_are_separated() {
     let text = written(|export| {
         let requests = [request(1, 0, 0), request(2, 0, 1), request(3, 0, 0)];
         export.experiment(LoadPoint::Concurrency(1), &requests, &[])?;
@@ -135,7 +135,7 @@ fn separates_experiments_and_requests() {
 }
 
 #[test]
-fn requests_without_kept_tensors_have_none() {
+fn requests_without_kept_tensors_export_none() {
     let bare = RequestRecord { start: 7, responses: smallvec![9], ..RequestRecord::default() };
     let text = written(|export| export.experiment(LoadPoint::Concurrency(2), [&bare], &[]));
     let expected =
@@ -166,7 +166,7 @@ fn tensors_of_every_type_become_json() {
 }
 
 #[test]
-fn floats_are_the_numbers_the_real_program_wrote() {
+fn floats_are_written_like_perf_analyzers() {
     let single = 1.852_156_4e31_f32;
     let double: f64 = "3.2426172339303899e33".parse().unwrap();
     for (data_type, data, real) in [
@@ -198,7 +198,7 @@ fn keys(value: &Value) -> Vec<String> {
 }
 
 #[test]
-fn has_the_keys_of_real_files() {
+fn exports_have_the_keys_of_real_files() {
     for (real, sequence_id) in [
         (include_str!("../../testdata/decoupled.json"), 0),
         (include_str!("../../testdata/sequence.json"), 1),

@@ -36,26 +36,26 @@ mod tests {
     use super::{confidence_95, critical_95};
 
     #[test]
-    fn needs_two_samples() {
+    fn an_interval_needs_two_samples() {
         assert_eq!(confidence_95(&[]), None);
         assert_eq!(confidence_95(&[5.0]), None);
         assert_eq!(confidence_95(&[5.0, 5.0]), Some([5.0, 5.0]));
     }
 
     #[test]
-    fn the_interval_of_three_windows_matches_the_textbook() {
+    fn the_interval_of_three_windows_equals_the_textbook() {
         // Mean 11, standard deviation 1, so 11 -+ 4.3027 / sqrt(3).
         let [low, high] = confidence_95(&[10.0, 11.0, 12.0]).unwrap();
         assert!((low - 8.515_862).abs() < 1e-5 && (high - 13.484_138).abs() < 1e-5, "{low} {high}");
     }
 
     #[test]
-    fn never_reaches_below_zero() {
+    fn an_interval_never_reaches_below_zero() {
         assert_eq!(confidence_95(&[1.0, 9.0]).unwrap()[0], 0.0);
     }
 
     #[test]
-    fn expansion_meets_published_values() {
+    fn the_series_expansion_equals_published_values() {
         for (freedom, value) in
             [(11, 2.200_985), (20, 2.085_963), (30, 2.042_272), (120, 1.979_930)]
         {

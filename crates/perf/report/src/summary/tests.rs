@@ -28,7 +28,7 @@ fn assert_close(value: f64, expected: f64) {
 }
 
 #[test]
-fn describes_what_was_run() {
+fn the_summary_describes_the_run() {
     let settings = Settings { percentile: Some(95), ..samples::settings() };
     let summary = summarize(&[], &settings, &samples::model(), run());
     assert_eq!(summary.format, FORMAT);
@@ -44,7 +44,7 @@ fn describes_what_was_run() {
 }
 
 #[test]
-fn latencies_reach_beyond_the_text_report() {
+fn the_summary_has_more_percentiles_than_the_text_report() {
     let mut status = samples::http_point();
     status.client.latencies = (1..=1001).map(|n| n * 1000).collect();
     let settings = Settings { percentile: Some(75), ..samples::settings() };
@@ -66,7 +66,7 @@ fn latencies_reach_beyond_the_text_report() {
 }
 
 #[test]
-fn percentiles_are_those_of_the_text_report() {
+fn percentiles_equal_those_of_the_text_report() {
     // Of 10 values: index 4 (4.5 + 0.5 cut), 8 (8.1 + 0.5), 9, 9.
     let sorted: Vec<Nanos> = (0..10).map(|n| n * 10).collect();
     let picked = [50.0, 90.0, 95.0, 99.0].map(|percent| percentile(&sorted, percent).unwrap());
@@ -76,7 +76,7 @@ fn percentiles_are_those_of_the_text_report() {
 }
 
 #[test]
-fn one_request_or_none_has_no_deviation() {
+fn fewer_than_two_requests_have_no_deviation() {
     let mut status = samples::status(1, 1.0, [1; 4]);
     let point = |status: &PerfStatus| only_point(status, &samples::settings(), &samples::model());
     assert!(point(&status).latency.percentiles_us.is_empty());
@@ -107,7 +107,7 @@ fn windows_give_confidence_intervals() {
 }
 
 #[test]
-fn what_the_schedule_wanted_is_apart() {
+fn latencies_from_the_scheduled_time_are_separate() {
     let mut status = samples::late_points()[0].clone();
     status.client.latencies = vec![1000, 2000];
     status.scheduled_latencies = vec![9000, 11000];
@@ -134,7 +134,7 @@ fn the_overhead_of_the_tool_is_reported() {
 }
 
 #[test]
-fn an_ensembles_times_are_its_steps() {
+fn the_times_of_an_ensemble_are_the_sums_of_its_steps() {
     let status = samples::ensemble_point();
     let server = only_point(&status, &samples::settings(), &samples::model()).server.unwrap();
     assert_eq!(server.model, "simple");
@@ -149,7 +149,7 @@ fn an_ensembles_times_are_its_steps() {
 }
 
 #[test]
-fn survives_being_written_and_read() {
+fn a_summary_round_trips() {
     let summary =
         summarize(&samples::percentile_points(), &samples::settings(), &samples::model(), run());
     let text = serde_json::to_string(&summary).unwrap();
@@ -165,7 +165,7 @@ fn survives_being_written_and_read() {
 }
 
 #[test]
-fn only_points_that_are_not_stable_are_marked() {
+fn only_unstable_points_are_marked() {
     let stable = only_point(&samples::http_point(), &samples::settings(), &samples::model());
     assert!(!serde_json::to_string(&stable).unwrap().contains("unstable"));
     let status = PerfStatus { is_stable: false, ..samples::http_point() };
@@ -176,7 +176,7 @@ fn only_points_that_are_not_stable_are_marked() {
 }
 
 #[test]
-fn every_window_of_what_is_not_stable_is_there_and_why() {
+fn an_unstable_point_lists_every_window_and_the_reason() {
     let trial = |infer_per_sec: f64, latency_ns| status::Trial { infer_per_sec, latency_ns };
     let why = status::Instability {
         allowed: 0.1,

@@ -33,7 +33,7 @@ fn plain_server(count: u64, times: [f64; 5]) -> Option<ServerStats> {
 }
 
 #[test]
-fn http_is_identical() {
+fn the_http_report_equals_perf_analyzers() {
     let status = samples::http_point();
     assert_eq!(
         report(&short_windows(), &samples::model(), "Request concurrency: 1\n", &status),
@@ -42,7 +42,7 @@ fn http_is_identical() {
 }
 
 #[test]
-fn verbose_grpc_is_identical() {
+fn the_verbose_grpc_report_equals_perf_analyzers() {
     let settings = Settings {
         protocol: Protocol::Grpc,
         verbosity: Verbosity::Verbose,
@@ -67,7 +67,7 @@ fn verbose_grpc_is_identical() {
 }
 
 #[test]
-fn verbose_http_with_a_percentile_over_two_points_is_identical() {
+fn the_verbose_http_report_with_a_percentile_equals_perf_analyzers() {
     let settings = Settings {
         verbosity: Verbosity::Verbose,
         percentile: Some(95),
@@ -91,7 +91,7 @@ fn verbose_http_with_a_percentile_over_two_points_is_identical() {
 }
 
 #[test]
-fn ensemble_is_identical() {
+fn the_ensemble_report_equals_perf_analyzers() {
     let settings = Settings { protocol: Protocol::Grpc, ..short_windows() };
     assert_eq!(
         report(
@@ -105,7 +105,7 @@ fn ensemble_is_identical() {
 }
 
 #[test]
-fn ensemble_in_an_ensemble_is_identical() {
+fn the_nested_ensemble_report_equals_perf_analyzers() {
     let settings = Settings { verbosity: Verbosity::Verbose, ..short_windows() };
     let mut status = samples::status(1748, 956.247, [889, 1241, 1560, 4861]);
     status.overhead_percent = 1.87;
@@ -131,7 +131,7 @@ fn ensemble_in_an_ensemble_is_identical() {
 }
 
 #[test]
-fn answers_from_the_cache_are_identical() {
+fn the_cache_report_equals_perf_analyzers() {
     let model = ModelInfo { response_cache: true, ..samples::model() };
     let concurrency = "Request concurrency: 1\n";
     assert_eq!(
@@ -150,7 +150,7 @@ fn answers_from_the_cache_are_identical() {
 }
 
 #[test]
-fn sequences_are_identical() {
+fn the_sequence_report_equals_perf_analyzers() {
     let mut settings = Settings {
         protocol: Protocol::Grpc,
         load: Load::Concurrency(Range { start: 2, end: 1, step: 1 }),
@@ -174,7 +174,7 @@ fn sequences_are_identical() {
 }
 
 #[test]
-fn decoupled_is_identical() {
+fn the_decoupled_report_equals_perf_analyzers() {
     let mut settings =
         Settings { protocol: Protocol::Grpc, verbosity: Verbosity::Verbose, ..short_windows() };
     settings.calls.asynchronous = true;
@@ -192,7 +192,7 @@ fn decoupled_is_identical() {
 }
 
 #[test]
-fn late_requests_are_warned_of_identically() {
+fn the_warning_about_late_requests_equals_perf_analyzers() {
     let settings = Settings {
         load: Load::RequestRate {
             range: Range { start: 20000.0, end: 30000.0, step: 10000.0 },
@@ -208,7 +208,7 @@ fn late_requests_are_warned_of_identically() {
 }
 
 #[test]
-fn custom_intervals_are_identical() {
+fn the_custom_interval_report_equals_perf_analyzers() {
     let settings = Settings { load: Load::CustomIntervals(Vec::new()), ..short_windows() };
     let mut status = samples::status(120, 66.5643, [786, 1244, 2357, 7299]);
     status.load = LoadPoint::RequestRate(66.0);
@@ -222,7 +222,7 @@ fn custom_intervals_are_identical() {
 }
 
 #[test]
-fn counted_windows_and_runs_are_identical() {
+fn the_count_window_report_equals_perf_analyzers() {
     let settings = Settings { window: Window::Count(100), ..samples::settings() };
     let mut status = samples::status(5763, 1888.06, [408, 876, 969, 1524]);
     samples::average(&mut status, 524.0, 378);
@@ -247,7 +247,7 @@ fn counted_windows_and_runs_are_identical() {
 }
 
 #[test]
-fn metrics_without_a_gpu_are_identical() {
+fn the_metrics_report_without_a_gpu_equals_perf_analyzers() {
     let settings = Settings {
         verbosity: Verbosity::Verbose,
         metrics: Some(metrics_settings()),
@@ -269,7 +269,7 @@ fn metrics_settings() -> MetricsSettings {
 }
 
 #[test]
-fn gauges_of_gpus_are_listed_by_gpu() {
+fn gpu_metrics_are_listed_by_gpu() {
     let settings = Settings { metrics: Some(metrics_settings()), ..samples::settings() };
     let by_gpu = |first, second| [("GPU-b".to_owned(), first), ("GPU-a".to_owned(), second)].into();
     let mut status = samples::status(1, 1.0, [1; 4]);
@@ -312,7 +312,7 @@ fn a_busy_tool_is_reported() {
 }
 
 #[test]
-fn a_server_that_did_nothing_has_one_line() {
+fn a_server_without_requests_has_one_line() {
     let mut status = samples::status(1, 1.0, [1; 4]);
     status.server = Some(samples::server(ModelCounters::default()));
     let text = point(&status, &samples::settings(), &samples::model());
@@ -321,7 +321,7 @@ fn a_server_that_did_nothing_has_one_line() {
 
 /// Counters come from the server.
 #[test]
-fn absurd_counters_do_no_harm() {
+fn absurd_counters_cause_no_panic() {
     let most = u64::MAX;
     let absurd = ModelCounters {
         success: CountAndTime { count: 1, ns: 0 },
@@ -340,7 +340,7 @@ fn absurd_counters_do_no_harm() {
 }
 
 #[test]
-fn settings_tell_limits_and_searches() {
+fn the_settings_mention_limits_and_searches() {
     let model = samples::model();
     let lines = |settings: &Settings| super::settings(settings, &model);
     let open = Load::Concurrency(Range { start: 2, end: 0, step: 3 });

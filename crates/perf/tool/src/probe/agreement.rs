@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_differ_by_a_share_of_the_largest() {
+    fn floats_may_differ_by_a_share_of_the_largest() {
         assert_eq!(share(&[1.0, -4.0], &[1.0, -4.0]), 0.0);
         assert_eq!(share(&[1.0, -4.0], &[2.0, -4.0]), 0.25);
         assert_eq!(share(&[0.0], &[0.0]), 0.0);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn other_elements_differ_or_do_not() {
+    fn other_elements_must_be_equal() {
         let tensor = |data: &'static [u8], data_type| OutputTensor {
             name: "y".to_owned(),
             data_type,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_named() {
+    fn outputs_that_cannot_be_compared_are_named() {
         let told = difference(floats(&[1.0]), floats(&[1.0, 2.0])).expect_err("shapes");
         assert_eq!(told, "output 'y' is FP32 [2] and not FP32 [1]");
         let mut other = floats(&[1.0]);

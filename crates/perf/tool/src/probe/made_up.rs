@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_numbers_are_sensible() {
+    fn generated_values_are_plausible() {
         let (shape, data) = bytes(&info(DataType::Int64, &[2]), Some(1));
         assert_eq!(shape, [1, 2]);
         assert_eq!(data, [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn open_dimensions_are_named_with_the_option() {
+    fn open_dimensions_are_reported_with_the_option() {
         let told = |shape: &[i64]| {
             let info = info(DataType::Fp32, shape);
             made_up(&info, Some(1), &mut fastrand::Rng::with_seed(0)).expect_err("open").message

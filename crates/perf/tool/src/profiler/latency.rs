@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_has_no_figures() {
+    fn without_latencies_there_is_no_summary() {
         assert_eq!(LatencyFigures::of(&[], None), None);
     }
 
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn deviation_is_that_of_the_sample() {
+    fn the_deviation_is_that_of_a_sample() {
         // Mean 2 ms, squares 1 + 0 + 1 over 2.
         let figures = LatencyFigures::of(&[1_000_000, 2_000_000, 3_000_000], None).unwrap();
         assert_eq!((figures.avg_ns, figures.std_us), (2_000_000, 1_000));

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn later_requests_stay_for_the_next_window() {
+    fn later_requests_count_in_the_next_window() {
         let mut pending = PendingRecords::default();
         pending.add(vec![record(5, &[30]), record(1, &[20]), record(2, &[10])]);
         assert_eq!(pending.take_window(10, 20).latencies, [8, 19]);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_response_without_content_is_not_the_end() {
+    fn an_empty_last_response_does_not_set_the_end() {
         let mut pending = PendingRecords::default();
         let mut streamed = record(0, &[4, 6, 9]);
         streamed.last_response_is_empty = true;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_delays_and_schedules_are_counted() {
+    fn sequence_ends_delays_and_schedules_are_counted() {
         let mut pending = PendingRecords::default();
         let mut late = record(10, &[15]);
         (late.delayed, late.sequence_end, late.intended_start) = (true, true, Some(3));

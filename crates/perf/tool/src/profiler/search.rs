@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_includes_the_end_and_counts_floats() {
+    fn a_linear_search_includes_the_end_and_accepts_floats() {
         let mut seen = Vec::new();
         linear(Range { start: 1.0, end: 2.0, step: 0.25 }, |rate| {
             seen.push(rate);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_without_an_end_goes_on_until_the_limit() {
+    fn a_linear_search_without_an_end_stops_at_the_limit() {
         let mut seen = Vec::new();
         linear(Range { start: 1, end: 0, step: 3 }, |level| {
             seen.push(level);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_first_point_that_is_unstable_is_a_failure() {
+    fn only_an_unstable_first_point_is_a_failure() {
         let range = Range { start: 1, end: 9, step: 1 };
         let unstable = PointVerdict { meets_limit: false, is_stable: false };
         assert_eq!(linear(range, |_| Ok(unstable)).unwrap_err().exit, Exit::Unstable);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_narrows_down() {
+    fn a_binary_search_narrows_the_range() {
         let mut seen = Vec::new();
         binary(Range { start: 1, end: 8, step: 2 }, |level| {
             seen.push(level);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_ends_at_once_if_an_end_decides() {
+    fn a_binary_search_ends_at_once_if_an_end_decides() {
         for (is_fine, points) in [(true, 2), (false, 1)] {
             let mut seen = 0;
             binary(Range { start: 1, end: 8, step: 1 }, |_| {

@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn three_windows_are_needed_and_only_the_last_three_count() {
+    fn stability_needs_the_last_three_windows() {
         assert!(!history(&[(10.0, 5), (10.0, 5)]).is_stable(0.1));
         assert!(history(&[(1.0, 90), (10.0, 50), (10.5, 52), (11.0, 55)]).is_stable(0.1));
         assert!(!history(&[(10.0, 50), (10.5, 52), (11.5, 55)]).is_stable(0.1));
     }
 
     #[test]
-    fn latency_counts_beside_throughput() {
+    fn stability_needs_latency_and_throughput() {
         let history = history(&[(10.0, 50), (10.0, 50), (10.0, 56)]);
         assert!(!history.is_stable(0.1));
         assert!(history.has_stable_throughput(0.1));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn why_it_is_not_stable_has_every_window() {
+    fn the_instability_reason_lists_every_window() {
         let mut history = history(&[(1.0, 9), (10.0, 50), (12.0, 50), (10.0, 60)]);
         let why = history.instability(0.1, Some(1));
         let near = |apart: Option<f64>| apart.is_some_and(|apart| (apart - 0.2).abs() < 1e-9);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_looked_at_in_three_windows() {
+    fn the_latency_limit_is_checked_in_three_windows() {
         let ms = 1_000_000;
         assert!(!history(&[(1.0, 9 * ms), (1.0, 9 * ms)]).is_over(5));
         assert!(history(&[(1.0, 4 * ms), (1.0, 5 * ms), (1.0, 4 * ms)]).is_over(5));

@@ -23,7 +23,7 @@ fn divide(dividend: i32, divisor: i32) -> (i32, i32) {
 }
 
 #[test]
-fn results_are_those_of_aarch64() {
+fn results_equal_those_of_aarch64() {
     install();
     let results = |dividend, divisor| {
         let own = AtomicU64::new(0);
@@ -37,7 +37,7 @@ fn results_are_those_of_aarch64() {
 }
 
 #[test]
-fn every_width_and_place_of_the_divisor() {
+fn divisors_of_every_width_and_place_are_handled() {
     install();
     let own = AtomicU64::new(0);
     counting(&own, || {
@@ -85,7 +85,7 @@ fn every_width_and_place_of_the_divisor() {
 }
 
 #[test]
-fn a_run_that_faults_fails_and_others_do_not() {
+fn only_the_run_with_the_fault_fails() {
     install();
     let domain = FaultDomain::new();
     assert_eq!(domain.run(|| divide(9, 2)), Ok((4, 1)));
@@ -146,9 +146,9 @@ fn helped_run(
     (result, runs)
 }
 
-/// Two runs overlap, and a helper faults for one of them: that one fails, the other is done again.
+/// Two runs overlap, and a helper thread faults for one: that run fails, the other is repeated.
 #[test]
-fn a_helpers_fault_is_attributed_by_running_again_alone() {
+fn a_fault_on_a_helper_thread_is_attributed_by_a_second_run() {
     install();
     let domain = FaultDomain::new();
     let (jobs, meet) = (helper(&domain), Barrier::new(2));
@@ -163,7 +163,7 @@ fn a_helpers_fault_is_attributed_by_running_again_alone() {
 static UNKNOWN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 #[test]
-fn unknown_threads_count_for_domains_that_may_have_them() {
+fn faults_of_unknown_threads_count_for_domains_that_may_own_them() {
     let _alone = UNKNOWN.lock();
     install();
     let domain = FaultDomain::with_unknown_threads();
@@ -174,9 +174,9 @@ fn unknown_threads_count_for_domains_that_may_have_them() {
     assert_eq!(domain.run_once(helped(0)), Err(DivisionFault));
 }
 
-/// A child that divides outside of every run, or is sent the signal, ends by it.
+/// A child process that divides outside every run, or receives the signal, is killed by it.
 #[test]
-fn what_is_nobodys_ends_the_process() {
+fn a_fault_outside_every_domain_ends_the_process() {
     let _alone = UNKNOWN.lock();
     install();
     let divides = || {

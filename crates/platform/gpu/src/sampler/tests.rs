@@ -9,7 +9,7 @@ fn gpu(index: u32, pci_bus_id: &str) -> Gpu {
 }
 
 #[test]
-fn what_a_gpu_cannot_report_is_left_out() {
+fn unsupported_values_are_omitted() {
     let nvml = Nvml::start(FAKE).expect("starts");
     let gpus = [gpu(0, "0000:0b:00.0"), gpu(1, "0000:ff:00.0"), gpu(2, "0000:0a:00.0")];
     let mut source = NvmlSource::new(nvml, &gpus);
@@ -46,7 +46,7 @@ impl Source for Counting {
 }
 
 #[test]
-fn samples_once_per_interval_until_dropped() {
+fn samples_are_taken_once_per_interval_until_dropped() {
     let (sender, readings) = mpsc::channel();
     let shared = SharedGpuMetrics::default();
     let sampler = GpuSampler::of_source(Counting(0, sender), Duration::ZERO, shared.clone())
@@ -61,7 +61,7 @@ fn samples_once_per_interval_until_dropped() {
 }
 
 #[test]
-fn a_long_interval_does_not_hold_up_the_end() {
+fn a_long_interval_does_not_delay_the_end() {
     let (sender, readings) = mpsc::channel();
     let shared = SharedGpuMetrics::default();
     let interval = Duration::MAX;

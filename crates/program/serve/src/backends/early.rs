@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_opened_early_for_onnx_models_that_are_loaded() {
+    fn the_onnx_library_is_opened_early_if_a_model_needs_it() {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path();
         let model = |name: &str, file: &str| {

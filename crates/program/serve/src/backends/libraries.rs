@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_given_backend_directory_is_looked_at() {
+    fn the_given_backend_directory_is_searched() {
         let dir = tempfile::tempdir().expect("dir");
         let folder = dir.path().join("onnxruntime");
         fs::create_dir(&folder).expect("folder");

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_for_who_asks_for_the_same_library() {
+    fn an_early_opened_library_is_returned_once_for_the_same_path() {
         let (done, opening) = mpsc::channel();
         let early = EarlyBackend(Arc::new(Mutex::new(Some(opening))));
         let native =

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_released_once_when_no_more_libraries_are_opened() {
+    fn code_is_released_once_after_the_last_library_is_opened() {
         let mut release = CodeRelease { released: 10, last: 10 };
         let due: Vec<bool> =
             [10, 12, 15, 15, 15, 16, 16].map(|opened| release.is_due(opened)).to_vec();

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_of_what_the_models_leave() {
+    fn a_share_is_relative_to_the_memory_left_by_models() {
         const MIB: usize = 1 << 20;
         let rule = BudgetRule { size: MemorySize::Percent(50), available: 400 * MIB };
         let budget = rule.budget();

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_units_and_shares() {
+    fn sizes_are_parsed_as_bytes_units_and_shares() {
         for (text, expected) in [
             ("1", MemorySize::Bytes(1)),
             ("1073741824", MemorySize::Bytes(1 << 30)),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount() {
+    fn invalid_sizes_are_refused() {
         for text in
             ["", "0", "0%", "101%", "-1", "+1", "1.5G", "G", "%", "iB", "1 G", "1x", "99999999T"]
         {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_what_there_is() {
+    fn a_share_is_relative_to_the_available_memory() {
         assert_eq!(MemorySize::Percent(50).of(1000), 500);
         assert_eq!(MemorySize::Percent(100).of(usize::MAX), usize::MAX / 100 * 100);
         assert_eq!(MemorySize::Bytes(7).of(1000), 7);

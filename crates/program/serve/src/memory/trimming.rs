@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_between_two_looks_is_followed_by_a_trim() {
+    fn a_burst_between_two_polls_is_followed_by_a_trim() {
         let mut trimming = begun();
         trimming.trimmed(40 * MIB, 200 * MIB as u32);
         assert!(!is_due(&mut trimming, 150, 200, 0), "it grows");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_freed_long_after_it_was_taken_goes_back_too() {
+    fn memory_freed_long_after_a_burst_is_trimmed_too() {
         let mut trimming = begun();
         assert!(!is_due(&mut trimming, 150, 4, 0), "it grows");
         assert!(is_due(&mut trimming, 150, 4, 0), "it has grown");

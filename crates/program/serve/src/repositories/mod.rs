@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_folder_is_one_repository_however_it_is_written() {
+    fn a_folder_given_twice_is_one_repository() {
         let folder = tempfile::tempdir().expect("folder");
         let path = |tail: &str| PathBuf::from(format!("{}{tail}", folder.path().display()));
         fs::create_dir(path("/b")).expect("folder");

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_folders_of_models_and_files() {
+    fn repositories_model_folders_and_files_are_told_apart() {
         let home = tempfile::tempdir().expect("folder");
         let at = |path: &str| home.path().join(path);
         for file in [
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_archive_unpacked_to() {
+    fn the_models_of_an_unpacked_archive_are_found() {
         let home = tempfile::tempdir().expect("folder");
         let unpacked = |name: &str, files: &[&str]| {
             let folder = home.path().join(name);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_told_with_a_way_out() {
+    fn a_path_that_cannot_be_served_is_reported_with_advice() {
         let home = tempfile::tempdir().expect("folder");
         let write = |name: &str| {
             let path = home.path().join(name);

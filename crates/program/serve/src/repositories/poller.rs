@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_looks_until_it_is_stopped() {
+    fn the_poller_runs_until_it_is_stopped() {
         let (stop, stopped) = mpsc::channel();
         let (looks, stop) = (RefCell::new(Vec::new()), Cell::new(Some(stop)));
         poll(&stopped, Duration::from_millis(1), |retries| {

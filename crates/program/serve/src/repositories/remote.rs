@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn where_models_are_kept() {
+    fn the_cache_folder_is_chosen_from_flag_and_environment() {
         let home = ("HOME", "/users/a");
         assert_eq!(folder(&[home], "/given"), Path::new("/given"));
         assert_eq!(folder(&[home], ""), Path::new("/users/a/.cache/galatea/models"));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_no_known_kind_are_told_from_paths() {
+    fn addresses_of_unknown_kinds_are_refused_instead_of_used_as_paths() {
         let (environment, options) = (Environment::default(), RepositoryCacheOptions::default());
         let mut remote = RemoteRepositories::new(&environment, &options);
         assert!(remote.open(Path::new("/models")).is_none());

@@ -57,7 +57,7 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn exactly_the_known_flags_are_in_the_table() {
+fn the_table_has_exactly_the_known_flags() {
     let expected: BTreeSet<&str> =
         TRITON.split_whitespace().chain(OWN.split_whitespace()).collect();
     let names: Vec<&str> = all().map(|flag| flag.names.long).collect();
@@ -66,7 +66,7 @@ fn exactly_the_known_flags_are_in_the_table() {
 }
 
 #[test]
-fn every_flag_accepts_its_default_and_reads_well() {
+fn every_flag_accepts_its_default_and_has_a_description() {
     for flag in all() {
         assert!(flag.help.ends_with('.'), "--{}", flag.names.long);
         if !flag.default.is_empty() {
@@ -77,7 +77,7 @@ fn every_flag_accepts_its_default_and_reads_well() {
 }
 
 #[test]
-fn spellings() {
+fn flags_are_accepted_in_every_spelling() {
     for spelling in
         [&["--http-port=9"][..], &["--http-port", "9"], &["--http-po", "9"], &["--http-por=9"]]
     {
@@ -100,7 +100,7 @@ fn spellings() {
 }
 
 #[test]
-fn booleans() {
+fn booleans_are_parsed() {
     for (text, expected) in [
         ("true", true),
         ("True", true),
@@ -147,7 +147,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn paths_stand_without_an_option_where_they_are_taken() {
+fn paths_may_be_given_without_an_option() {
     let with_paths = |words: &[&str]| {
         let flags = parse(words.iter().map(|&word| word.to_owned()), Words::Paths);
         flags.map(|flags| flags.expect("no help").serve.paths)
@@ -204,7 +204,7 @@ fn bad_values_are_named() {
 }
 
 #[test]
-fn limits_of_clients_are_numbers_and_amounts() {
+fn client_limits_are_numbers_and_sizes() {
     let flags = parsed(&[
         "--client-max-concurrent-requests=8",
         "--client-max-request-bytes=64M",
@@ -232,7 +232,7 @@ fn limits_of_clients_are_numbers_and_amounts() {
 }
 
 #[test]
-fn a_hardened_server_listens_to_this_machine_unless_told() {
+fn a_hardened_server_listens_on_localhost_by_default() {
     let flags = parsed(&["--hardened", "--id=mine"]).expect("good");
     assert_eq!((&*flags.http.address, &*flags.grpc.address), ("127.0.0.1", "127.0.0.1"));
     assert_eq!((flags.has_console, &*flags.serve.engine.server_id), (Some(false), "mine"));
@@ -246,7 +246,7 @@ fn a_hardened_server_listens_to_this_machine_unless_told() {
 }
 
 #[test]
-fn the_cache_of_models_has_a_folder_and_a_size() {
+fn the_model_cache_has_a_folder_and_a_size() {
     let given = parsed(&["--repository-cache-directory=/cache", "--repository-cache-size=20G"]);
     let cache = given.expect("good").serve.repository_cache;
     assert_eq!(cache.directory, std::path::Path::new("/cache"));
@@ -255,7 +255,7 @@ fn the_cache_of_models_has_a_folder_and_a_size() {
 }
 
 #[test]
-fn the_memory_budget_is_bytes_or_a_share() {
+fn the_memory_budget_is_in_bytes_or_a_share() {
     use galatea_serve::MemorySize;
     assert_eq!(parsed(&[]).expect("good").serve.memory_budget, MemorySize::Percent(50));
     let given = parsed(&["--memory-budget=300M"]).expect("good");
@@ -268,7 +268,7 @@ fn the_memory_budget_is_bytes_or_a_share() {
 }
 
 #[test]
-fn resources_of_the_rate_limiter() {
+fn rate_limiter_resources_are_parsed() {
     let given = ["R:4", "R:3:0", "R:5:0", "S:2:-1", "S:-4", "T:-1:1"];
     let line = given.map(|resource| format!("--rate-limit-resource={resource}"));
     let flags = parsed(&line.each_ref().map(String::as_str)).expect("good");
@@ -278,7 +278,7 @@ fn resources_of_the_rate_limiter() {
 }
 
 #[test]
-fn host_policies_are_of_this_machine() {
+fn host_policies_must_suit_this_machine() {
     let flags = parsed(&["--host-policy=mine,cpu-cores=0-1023"]).expect("good");
     assert!(flags.serve.engine.execution.host_policies.get("mine").is_some());
     for (value, reason) in [
@@ -294,7 +294,7 @@ fn host_policies_are_of_this_machine() {
 }
 
 #[test]
-fn values_that_ask_for_nothing_are_not_told() {
+fn neutral_values_of_unsupported_flags_give_no_warning() {
     for harmless in ["--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"] {
         let flags = parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
         assert!(!flags.notices.iter().any(is_missing), "{harmless}");
@@ -306,7 +306,7 @@ fn is_missing(notice: &Notice) -> bool {
 }
 
 #[test]
-fn what_only_speed_or_observation_depends_on_is_a_warning() {
+fn flags_that_affect_only_speed_or_observation_are_warned_about() {
     for asking in ["--trace-level=MIN", "--trace-config=level=TENSORS", "--allow-client-shm=true"] {
         let flags = parsed(&[asking]).unwrap_or_else(|e| panic!("{asking}: {e}"));
         assert_eq!(flags.notices.iter().filter(|n| is_missing(n)).count(), 1, "{asking}");
@@ -316,7 +316,7 @@ fn what_only_speed_or_observation_depends_on_is_a_warning() {
 }
 
 #[test]
-fn numbers_below_their_range_are_brought_into_it() {
+fn numbers_below_their_range_are_raised() {
     let flags = parsed(&["--exit-timeout-secs=-1", "--model-load-thread-count=-3"]).expect("good");
     assert_eq!(flags.serve.engine.exit_timeout, std::time::Duration::ZERO);
     assert_eq!(flags.serve.engine.load_thread_count, 1);
@@ -327,7 +327,7 @@ fn numbers_below_their_range_are_brought_into_it() {
 }
 
 #[test]
-fn a_new_flag_wins_over_its_deprecated_form_in_any_order() {
+fn a_new_flag_overrides_its_deprecated_form_in_any_order() {
     for line in [
         ["--strict-model-config=false", "--disable-auto-complete-config"],
         ["--disable-auto-complete-config", "--strict-model-config=false"],
@@ -355,7 +355,7 @@ fn help_lists_every_flag_within_80_columns() {
 }
 
 #[test]
-fn metrics_that_are_asked_for() {
+fn requested_metrics_are_parsed() {
     let flags = parsed(&[
         "--metrics-config=histogram_latencies=true",
         "--metrics-config=summary_latencies=true",
@@ -369,7 +369,7 @@ fn metrics_that_are_asked_for() {
 }
 
 #[test]
-fn quantiles_that_are_none_are_left_out_and_told() {
+fn invalid_quantiles_are_ignored_with_a_warning() {
     let flags = parsed(&["--metrics-config=summary_quantiles=foo,x:y,1.5:0.1,-1:0,nan:1,0.25:"]);
     let flags = flags.expect("as in Triton");
     assert_eq!(flags.notices.len(), 6);

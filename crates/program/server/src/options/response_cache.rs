@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_the_cache_in_memory() {
+    fn the_local_cache_size_is_parsed() {
         for (size, bytes) in [("200", 200), ("1048576", 1 << 20), ("2M", 2 << 20)] {
             let setting = format!("local,size={size}");
             assert_eq!(of(&[&setting]), Ok((CacheSettings::Local(bytes), 0)));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_triton_refuses() {
+    fn cache_settings_refused_by_triton_are_refused() {
         for (settings, text) in [
             (
                 &["local,size=8192", "redis,key=value"][..],

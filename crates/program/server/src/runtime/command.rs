@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn one_place_to_install_from() {
+    fn an_install_has_one_source() {
         let both = read_line("install pytorch --libtorch /opt/torch --wheel a.whl");
         let text =
             "options '--wheel' and '--libtorch' exclude each other: name one place to take it from";
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_install() {
+    fn install_options_are_parsed() {
         for line in ["install x --wheel a.whl --reinstall", "install --reinstall --wheel=a.whl x"] {
             let wheel = Some(PathBuf::from("a.whl"));
             let options = InstallFlags { wheel, reinstalls: true, ..InstallFlags::default() };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_commands() {
+    fn other_commands_are_parsed() {
         assert_eq!(read_line("list"), Ok(Request::List));
         assert_eq!(read_line("path x"), Ok(Request::Path { name: "x".to_owned() }));
         let remove = |version: Option<&str>| {

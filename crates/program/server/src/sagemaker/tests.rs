@@ -34,7 +34,7 @@ fn has(launch: &Launch, argument: &str) -> bool {
 }
 
 #[test]
-fn the_only_model_is_served_with_the_defaults_of_sagemaker() {
+fn the_only_model_is_served_with_sagemakers_defaults() {
     let container = Container::with(&["m"]);
     let launch = container.launch(&[]).expect("one model");
     let repository = format!("--model-repository={}", container.places.single.display());
@@ -61,7 +61,7 @@ fn the_only_model_is_served_with_the_defaults_of_sagemaker() {
 }
 
 #[test]
-fn variables_are_flags() {
+fn environment_variables_become_flags() {
     let container = Container::with(&["a", "b"]);
     let variables = [
         ("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", "b"),
@@ -117,7 +117,7 @@ fn variables_are_flags() {
 }
 
 #[test]
-fn many_models_need_none_at_the_start() {
+fn multi_model_mode_needs_no_model_at_the_start() {
     let container = Container::with(&[]);
     let launch = container.launch(&[("SAGEMAKER_MULTI_MODEL", "true")]).expect("no model");
     let many = container.root.path().join("many");
@@ -129,7 +129,7 @@ fn many_models_need_none_at_the_start() {
 }
 
 #[test]
-fn what_cannot_be_served_is_said_at_once() {
+fn an_environment_that_cannot_be_served_is_reported_at_once() {
     let none = Container::with(&[]);
     assert_eq!(none.launch(&[]).expect_err("no model"), "No model found in model repository");
     let two = Container::with(&["a", "b"]);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_request_is_written_out() {
+    fn a_small_example_request_is_printed() {
         let output = "output { name: 'OUT' data_type: TYPE_FP32 dims: [ 1 ] }";
         let with = |input: &str| body(&format!("input {{ name: 'IN' {input} }} {output}"));
         assert_eq!(
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_a_shell_would_read_otherwise() {
+    fn special_names_are_quoted_for_a_shell() {
         assert!(is_plain("iris-v2.1_x"));
         for name in ["a b", "$(x)", "a'b", "ä"] {
             assert!(!is_plain(name), "{name}");

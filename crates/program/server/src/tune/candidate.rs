@@ -168,7 +168,7 @@ mod tests {
     const OPENVINO_LINES: &str = "backend: \"openvino\"\ndefault_model_filename: \"model.onnx\"\n";
 
     #[test]
-    fn engines_of_an_onnx_model() {
+    fn an_onnx_model_has_its_candidate_engines() {
         let (own, openvino) = (String::new(), sorted(OPENVINO_LINES));
         for text in ["", "backend: 'onnxruntime'", "platform: 'onnxruntime_onnx' max_batch_size: 8"]
         {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_of_a_model_of_openvino() {
+    fn an_openvino_model_has_its_candidate_engines() {
         let names = |text, file| {
             let found = found(text, file, false);
             found.into_iter().map(|(name, lines)| (name, lines.is_empty())).collect::<Vec<_>>()
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_other_engine_goes() {
+    fn settings_of_the_other_engine_are_removed() {
         let text = "platform: 'onnxruntime_onnx' optimization { graph { level: 1 } execution_accelerators {
             cpu_execution_accelerator { name: 'openvino' } } } instance_group { count: 3 }";
         let config = parse_text(text).expect("a configuration");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_configured_engine_adds_goes_to_the_others() {
+    fn settings_of_the_configured_engine_are_carried_over() {
         let config = parse_text("instance_group { count: 2 }").expect("a configuration");
         let completed = "max_batch_size: 4 dynamic_batching {} input { name: 'x' data_type: TYPE_FP32 dims: 3 } \
                          output { name: 'y' data_type: TYPE_FP32 dims: 3 } instance_group { count: 9 }";

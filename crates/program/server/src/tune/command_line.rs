@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_and_a_question_are_needed() {
+    fn a_model_and_a_question_are_required() {
         assert!(given("--help").expect("help").is_none());
         assert!(given("").expect_err("nothing").contains("which model?"));
         assert!(given("m").expect_err("no question").contains("--engines"));

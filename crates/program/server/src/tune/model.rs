@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_a_model_as_serve_takes_it() {
+    fn a_model_file_is_accepted_like_by_serve() {
         let place = tempfile::tempdir().expect("folder");
         let file = place.path().join("net.onnx");
         fs::write(&file, "").expect("written");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_model_is_named() {
+    fn unsuitable_models_are_named() {
         assert!(refused(None, &["README"]).contains("no version folder"));
         assert!(refused(None, &["1/other.txt"]).ends_with("1/model.onnx'"));
         let python = refused(Some("backend: 'python'"), &["1/model.py"]);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_links_to_the_files() {
+    fn the_repository_links_to_the_files() {
         let (_place, opened) =
             model(Some("max_batch_size: 4 # most\n"), &["1/model.onnx", "labels.txt"]);
         let opened = opened.expect("a model");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_stay_in_a_written_configuration() {
+    fn comments_are_kept_in_a_written_configuration() {
         let old = "# ours\nplatform: \"onnxruntime_onnx\"\nmax_batch_size: 4 # most\n";
         let (_place, opened) = model(Some(old), &["1/model.onnx"]);
         let opened = opened.expect("a model");
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_on_one_line_is_written_anew() {
+    fn a_one_line_configuration_is_rewritten() {
         let old = "platform: \"onnxruntime_onnx\" max_batch_size: 4\n";
         let config = parse_text(old).expect("valid");
         let openvino = candidates(&config, &config, "model.onnx", true).pop().expect("three");

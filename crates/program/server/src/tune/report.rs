@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_whose_answers_are_right_is_chosen() {
+    fn the_fastest_correct_candidate_is_chosen() {
         let wrong = Agreement::Differs { difference: difference(0.5), tolerance: 1e-3 };
         let rows = [
             row("ONNX Runtime", "", 100.0, Agreement::IsCompared),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_may_be_the_fastest() {
+    fn the_configured_engine_may_be_the_fastest() {
         let mut rows = vec![
             row("ONNX Runtime", "", 100.0, Agreement::IsCompared),
             row(

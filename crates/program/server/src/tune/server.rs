@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_stands_in_the_log() {
+    fn the_address_is_read_from_the_log() {
         let line = "I1126 07:10:11.123456 42 http.rs:85] \"Started HTTPService at 127.0.0.1:4321\"";
         assert_eq!(listening_at(line), Some("127.0.0.1:4321"));
         assert_eq!(listening_at("I1126 07:10:11 something else"), None);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_reaches_the_server_of_the_moment() {
+    fn a_signal_reaches_the_current_server() {
         let mut child = Command::new("sleep").arg("600").spawn().expect("started");
         let stop = Stop::default();
         stop.reach(i32::try_from(child.id()).ok().and_then(Pid::from_raw));

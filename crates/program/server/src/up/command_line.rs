@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_and_what_is_ones_own() {
+    fn examples_and_own_models_are_told_apart() {
         let example = |line: &str| match read_line(line).expect(line) {
             Request::Example(example, is_named, _) => (example.name, is_named),
             other => panic!("{line}: {other:?}"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_wins_over_the_defaults_of_a_first_look() {
+    fn given_flags_override_the_defaults_of_up() {
         let flags = |line: &str| match read_line(line).expect(line) {
             Request::Example(_, _, flags) => flags,
             other => panic!("{other:?}"),

@@ -165,7 +165,7 @@ mod tests {
 
     /// The program is also built where the example repository is not.
     #[test]
-    fn files_are_those_of_the_example_repository() {
+    fn files_equal_those_of_the_example_repository() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
         for (example, path, source) in [
             (MAGIKA, "magika/config.pbtxt", "models/magika/config.pbtxt"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_are_those_of_the_tests() {
+    fn wheels_equal_those_of_the_tests() {
         let list =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/peers/model-wheels.txt");
         let pinned = fs::read_to_string(list).expect("the list");
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_listed_with_their_licences() {
+    fn all_examples_are_listed_with_their_licences() {
         let list = list();
         for example in EXAMPLES {
             assert!(list.contains(example.question) && list.contains(example.origin), "{list}");

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_example_has_a_line_to_paste_and_a_way_on() {
+    fn each_example_prints_a_command_and_a_next_step() {
         for example in EXAMPLES {
             let text = ServedText::Example(example).welcome(&started());
             let line =
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_named_is_named_again() {
+    fn given_options_are_repeated_in_the_printed_commands() {
         let own = ServedText::Own(vec!["iris.onnx".to_owned()]);
         assert!(own.welcome(&started()).contains("\ncurl -s localhost:8000/v2/models/a\n"));
         assert!(own.farewell().contains("galatea check iris.onnx "));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_in_the_folder_is_proposed() {
+    fn a_model_in_the_folder_is_suggested() {
         let folder = tempfile::tempdir().expect("folder");
         assert_eq!(own_model(folder.path()), None);
         for name in ["a b.onnx", "-x.onnx", "notes.txt"] {

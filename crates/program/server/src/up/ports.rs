@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_was_named_stays_and_is_nobody_elses() {
+    fn a_given_port_is_kept_and_used_only_once() {
         let mut flags = flags(8001);
         let notes = choose(&mut flags);
         assert_eq!(flags.http.port, 8001);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_in_use_is_passed_over() {
+    fn a_port_in_use_is_skipped() {
         let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = i64::from(holder.local_addr().expect("bound").port());
         assert!(!is_free("127.0.0.1", port));

@@ -29,7 +29,7 @@ fn echoes(instance: &mut dyn ModelInstance, values: &[u8]) {
 }
 
 #[test]
-fn a_process_that_ends_costs_its_own_requests_only() {
+fn an_exited_process_fails_only_its_own_requests() {
     let backend = built_in("identity");
     let model = load(&*backend, &identity_fixture());
     let (mut other, _alarms) = instance(&*model, 7);
@@ -52,7 +52,7 @@ fn a_process_that_ends_costs_its_own_requests_only() {
 }
 
 #[test]
-fn requests_in_flight_fail_with_the_end_of_their_process() {
+fn requests_in_progress_fail_with_the_exit_of_their_process() {
     let mut fixture = identity_fixture();
     let text = "name: 'm' backend: 'identity'
          input { name: 'INPUT0' data_type: TYPE_UINT8 dims: [1, -1] }
@@ -74,7 +74,7 @@ fn requests_in_flight_fail_with_the_end_of_their_process() {
 }
 
 #[test]
-fn a_panic_of_a_backend_ends_its_process() {
+fn a_backend_panic_ends_its_process() {
     let tensors = tensors("input", ["INPUT0"], DataType::Uint8, &[-1])
         + &tensors("output", ["OUTPUT0"], DataType::Uint8, &[-1]);
     let config = model_config(&format!(
@@ -105,7 +105,7 @@ fn a_broken_model_is_refused_with_its_file() {
 }
 
 #[test]
-fn a_configuration_is_completed_in_a_child() {
+fn a_configuration_is_completed_in_a_child_process() {
     let folder = Folder::with_file("model.onnx", &models::identity(DataType::Fp32));
     let raw = parse_text("name: 'm' backend: 'onnxruntime'").expect("text");
     let (version_dir, settings) = (folder.version_dir(), settings(&[]));
@@ -124,7 +124,7 @@ fn a_configuration_is_completed_in_a_child() {
 }
 
 #[test]
-fn what_cannot_be_isolated_is_refused() {
+fn models_that_cannot_be_isolated_are_refused() {
     let refused = |fixture: &Fixture| {
         let loaded = built_in("repeat").load(load_context(fixture));
         loaded.err().expect("refused")
@@ -139,7 +139,7 @@ fn what_cannot_be_isolated_is_refused() {
 }
 
 #[test]
-fn the_command_is_of_no_use_by_hand() {
+fn the_child_command_cannot_be_run_by_hand() {
     for arguments in [&[][..], &["m", "i", "0", "1", "2", "3"], &["m", "i", "90", "91", "92", "93"]]
     {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_galatea"))
@@ -153,9 +153,9 @@ fn the_command_is_of_no_use_by_hand() {
     }
 }
 
-/// So that every request is accounted for when the process goes in between.
+/// Every request is accounted for, even if the process ends in between.
 #[test]
-fn a_request_handed_over_is_answered_or_taken_back() {
+fn a_prefetched_request_is_answered_or_taken_back() {
     let model = load(&*built_in("identity"), &identity_fixture());
     let (mut victim, _alarms) = instance(&*model, 5);
     let mut batches = [0, 1].map(|number| {

@@ -58,7 +58,7 @@ fn fails_alone(fixture: &Fixture, index: usize, bad: PreparedRequest, good: Prep
 }
 
 #[test]
-fn memory_beyond_the_limit_is_refused_to_the_model_alone() {
+fn memory_over_the_limit_is_refused_only_to_that_model() {
     let folder = Folder::with_file("model.onnx", &expanding());
     let tensors = "input { name: 'X' data_type: TYPE_INT64 dims: 1 }
                    output { name: 'Y' data_type: TYPE_FP32 dims: -1 }";

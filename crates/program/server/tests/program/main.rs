@@ -25,7 +25,7 @@ fn fails(arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn help_and_version() {
+fn help_and_version_are_printed() {
     let output = run(&["serve", "--help"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0));
@@ -70,7 +70,7 @@ fn every_command_has_a_help_text() {
 }
 
 #[test]
-fn the_page_of_flags_is_what_the_table_says() {
+fn the_flags_page_equals_the_flag_table() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/flags.md");
     let page = fs::read_to_string(page).expect("docs/flags.md");
     let made = run(&["manual", "markdown"]).stdout;
@@ -79,7 +79,7 @@ fn the_page_of_flags_is_what_the_table_says() {
 }
 
 #[test]
-fn the_page_of_metrics_is_what_the_table_says() {
+fn the_metrics_page_equals_the_metric_table() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/metrics.md");
     let page = fs::read_to_string(page).expect("docs/metrics.md");
     let made = run(&["manual", "metrics"]).stdout;
@@ -88,7 +88,7 @@ fn the_page_of_metrics_is_what_the_table_says() {
 }
 
 #[test]
-fn the_page_of_configurations_is_what_the_schema_says() {
+fn the_configuration_page_equals_the_schema() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/config.md");
     let page = fs::read_to_string(page).expect("docs/config.md");
     let made = run(&["manual", "config"]).stdout;
@@ -97,7 +97,7 @@ fn the_page_of_configurations_is_what_the_schema_says() {
 }
 
 #[test]
-fn texts_that_there_are_not_are_named() {
+fn unknown_texts_are_named() {
     fails(
         &["completions", "fishy"],
         "no shell is called 'fishy'; there is bash, zsh, fish; did you mean 'fish'?",
@@ -128,7 +128,7 @@ fn mistyped_commands_get_a_suggestion() {
 }
 
 #[test]
-fn a_wheel_that_is_not_there_is_an_error_also_when_the_runtime_is_installed() {
+fn a_missing_wheel_is_an_error_even_if_the_runtime_is_installed() {
     let home = tempfile::tempdir().expect("dir");
     let runtime = &galatea_runtimes::Runtime::ONNXRUNTIME;
     let installed = home.path().join("runtimes").join(runtime.name).join(runtime.version);
@@ -147,7 +147,7 @@ fn a_wheel_that_is_not_there_is_an_error_also_when_the_runtime_is_installed() {
 }
 
 #[test]
-fn under_the_name_perf_analyzer_it_measures() {
+fn the_name_perf_analyzer_starts_the_load_tool() {
     let dir = tempfile::tempdir().expect("dir");
     let link = dir.path().join("perf_analyzer");
     symlink(env!("CARGO_BIN_EXE_galatea"), &link).expect("link");
@@ -161,7 +161,7 @@ fn under_the_name_perf_analyzer_it_measures() {
 }
 
 #[test]
-fn under_the_name_tritonserver_it_serves() {
+fn the_name_tritonserver_starts_the_server() {
     let dir = tempfile::tempdir().expect("dir");
     let link = dir.path().join("tritonserver");
     symlink(env!("CARGO_BIN_EXE_galatea"), &link).expect("link");
@@ -171,7 +171,7 @@ fn under_the_name_tritonserver_it_serves() {
 }
 
 #[test]
-fn bad_command_lines() {
+fn bad_command_lines_are_refused() {
     fails(
         &["serve"],
         "creating server: Invalid argument - --model-repository must be specified. Name what to serve: a repository, a \
@@ -226,7 +226,7 @@ fn a_port_in_use_is_reported_before_models_are_loaded() {
 }
 
 #[test]
-fn serves_and_ends_cleanly() {
+fn the_server_serves_and_ends_cleanly() {
     let repository = Repository::new().with("simple", IDENTITY);
     let server = start(&repository, &[]);
     let started = server.output();
@@ -258,7 +258,7 @@ fn serves_and_ends_cleanly() {
 }
 
 #[test]
-fn an_interrupt_ends_it_too() {
+fn an_interrupt_ends_the_server() {
     let repository = Repository::new();
     let end = start(&repository, &[]).stop("INT");
     assert_eq!(end.code, Some(0));
@@ -266,7 +266,7 @@ fn an_interrupt_ends_it_too() {
 }
 
 #[test]
-fn a_signal_while_models_load_ends_the_start_in_order() {
+fn a_signal_while_models_load_ends_the_start_cleanly() {
     let delay = "parameters { key: \"creation_delay_sec\" value { string_value: \"1\" } }\n";
     let repository = Repository::new().with("slow", &format!("{IDENTITY}{delay}"));
     let server = launch(&repository, &[]);
@@ -279,7 +279,7 @@ fn a_signal_while_models_load_ends_the_start_in_order() {
 }
 
 #[test]
-fn a_model_that_fails_ends_the_start_unless_a_flag_forbids_it() {
+fn a_failed_model_ends_the_start_unless_a_flag_forbids_it() {
     let repository = Repository::new().with("good", IDENTITY).with("bad", "backend: \"nope\"\n");
     let arguments =
         ["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"];
@@ -299,7 +299,7 @@ fn a_model_that_fails_ends_the_start_unless_a_flag_forbids_it() {
 }
 
 #[test]
-fn the_last_line_has_the_first_reason_and_says_where_to_look() {
+fn the_last_line_has_the_first_reason_and_advice() {
     let repository =
         Repository::new().with("typo", "backend: \"identity\"\nimput { name: \"A\" }\n");
     let flags = [&*repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"];
@@ -356,7 +356,7 @@ fn with_requests_in_flight(
 }
 
 #[test]
-fn what_is_in_flight_is_answered_before_the_end() {
+fn requests_in_progress_are_answered_before_the_exit() {
     let (_repository, server, requests) = with_requests_in_flight(500, &[]);
     let end = server.stop("INT");
     assert_eq!(end.code, Some(0), "{}", end.stderr);
@@ -368,7 +368,7 @@ fn what_is_in_flight_is_answered_before_the_end() {
 }
 
 #[test]
-fn the_exit_timeout_cuts_off_what_takes_too_long() {
+fn the_exit_timeout_cuts_off_slow_requests() {
     let (_repository, server, _requests) =
         with_requests_in_flight(60_000, &["--exit-timeout-secs=1"]);
     let end = server.stop("TERM");
@@ -381,7 +381,7 @@ fn the_exit_timeout_cuts_off_what_takes_too_long() {
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_server_at_once() {
     let (_repository, server, _requests) =
         with_requests_in_flight(600_000, &["--exit-timeout-secs=600"]);
     server.signal("TERM");
@@ -393,7 +393,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn a_panic_is_a_line_of_the_log_and_the_server_goes_on() {
+fn a_panic_is_logged_and_the_server_continues() {
     let panics = "parameters { key: \"fail\" value { string_value: \"panic\" } }\n";
     let failing = IDENTITY.replace("identity", "failing");
     let repository =
@@ -410,7 +410,7 @@ fn a_panic_is_a_line_of_the_log_and_the_server_goes_on() {
 }
 
 #[test]
-fn the_log_goes_where_and_in_the_form_that_flags_name() {
+fn log_flags_set_file_and_format() {
     let dir = tempfile::tempdir().expect("dir");
     let file = dir.path().join("log");
     let repository = Repository::new();
@@ -430,7 +430,7 @@ fn the_log_goes_where_and_in_the_form_that_flags_name() {
 }
 
 #[test]
-fn nothing_but_errors_with_info_and_warnings_off() {
+fn with_info_and_warnings_off_only_errors_are_logged() {
     let repository = Repository::new().with("bad", "backend: \"nope\"\n");
     let output = Command::new(program())
         .args(["serve", &repository.flag(), "--http-port=0", "--grpc-port=0", "--metrics-port=0"])

@@ -28,7 +28,7 @@ fn metric(server: &Server, name: &str) -> usize {
 }
 
 #[test]
-fn the_memory_budget_is_logged_and_among_the_metrics() {
+fn the_memory_budget_is_in_log_and_metrics() {
     let repository = Repository::new().with("identity", IDENTITY);
     let server = start(&repository, &["--memory-budget=300M"]);
     let line = "Memory budget of requests and responses: 300 MiB";
@@ -49,7 +49,7 @@ fn resident(server: &Server) -> [usize; 2] {
 }
 
 #[test]
-fn code_that_only_the_start_has_needed_leaves_memory() {
+fn code_needed_only_at_the_start_leaves_memory() {
     let repository = Repository::new().with("identity", IDENTITY);
     let server = start(&repository, &["--log-verbose=1"]);
     let line = "took code that was needed once out of memory";
@@ -64,7 +64,7 @@ fn code_that_only_the_start_has_needed_leaves_memory() {
 
 /// Requests wait for a slow model until the budget is used up; when their clients go, it is free again.
 #[test]
-fn requests_that_wait_without_end_are_bounded_by_the_memory_budget() {
+fn waiting_requests_are_bounded_by_the_memory_budget() {
     let repository = slow();
     let server = start(&repository, &["--memory-budget=8M"]);
     let body = body();

@@ -24,7 +24,7 @@ fn liveness_is_answered_while_models_load_and_requests_wait() {
 }
 
 #[test]
-fn a_port_that_servers_share_is_listened_at_once_models_are_loaded() {
+fn a_shared_port_is_opened_after_models_are_loaded() {
     let repository = Repository::new().with("slow", &format!("{IDENTITY}{SLOW}"));
     let server = start(&repository, &["--reuse-http-port=true"]);
     assert!(!server.output().contains("HTTPService listens at"), "{}", server.output());
@@ -33,7 +33,7 @@ fn a_port_that_servers_share_is_listened_at_once_models_are_loaded() {
 }
 
 #[test]
-fn requests_that_wait_for_the_start_are_answered_when_it_is_interrupted() {
+fn requests_waiting_for_an_interrupted_start_are_answered() {
     let repository = Repository::new().with("slow", &format!("{IDENTITY}{SLOW}"));
     let mut server = launch(&repository, &[]);
     server.http = port_in(&server.wait_for("HTTPService listens at "));
@@ -47,7 +47,7 @@ fn requests_that_wait_for_the_start_are_answered_when_it_is_interrupted() {
 }
 
 #[test]
-fn a_server_asked_to_stop_serves_on_for_the_delay_without_being_ready() {
+fn a_stopping_server_serves_during_the_delay_without_being_ready() {
     let repository = Repository::new().with("simple", IDENTITY);
     let server = start(&repository, &["--drain-delay-secs=600"]);
     server.signal("TERM");
@@ -63,7 +63,7 @@ fn a_server_asked_to_stop_serves_on_for_the_delay_without_being_ready() {
 }
 
 #[test]
-fn the_delay_ends_by_itself() {
+fn the_delay_ends_after_its_time() {
     let repository = Repository::new();
     let end = start(&repository, &["--drain-delay-secs=1"]).stop("TERM");
     assert_eq!(end.code, Some(0), "{}", end.stderr);

@@ -26,7 +26,7 @@ fn filled(folder: &Path) {
 }
 
 #[test]
-fn a_runtime_is_removed_and_the_room_is_told() {
+fn a_runtime_is_removed_and_the_freed_space_is_printed() {
     let home = tempfile::tempdir().expect("dir");
     let folder = home.path().join("runtimes/onnxruntime");
     for version in ["1.30.0", Runtime::ONNXRUNTIME.version] {
@@ -52,7 +52,7 @@ fn a_runtime_is_removed_and_the_room_is_told() {
 }
 
 #[test]
-fn the_cache_is_cleaned_but_for_what_is_in_use() {
+fn cleaning_the_cache_keeps_entries_in_use() {
     let home = tempfile::tempdir().expect("dir");
     let (code, text) = said(&galatea(home.path(), &["cache", "clean"]));
     assert!(

@@ -68,7 +68,7 @@ mod tests {
     const SHA: &str = "00112233445566778899AABBccddeeff00112233445566778899aabbccddeeff";
 
     #[test]
-    fn archives_and_their_digests() {
+    fn archive_addresses_and_digests_are_parsed() {
         let given = format!("https://h/a/my%20models.tar.gz?token=secret#sha256={SHA}");
         let found = ArchiveAddress::parse(&given).expect("an archive");
         assert_eq!((found.name.as_str(), found.digest), ("my_20models", SHA.to_lowercase()));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_addresses_are_reported() {
         let sha = format!("#sha256={SHA}");
         for (address, fragment, problem) in [
             ("https://h/models.tar.gz", "", "add '#sha256=DIGEST'"),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_unpacks_beyond_the_limit_is_refused_and_nothing_stays() {
+    fn an_archive_that_unpacks_beyond_the_limit_is_refused_and_removed() {
         let home = tempfile::tempdir().expect("folder");
         let cache = open(home.path(), 100_000);
         for sizes in [&[60_000, 60_000][..], &[1 << 26], &[1; 60]] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn others_make_room_for_what_an_archive_unpacks_to_unless_they_are_in_use() {
+    fn unpacking_evicts_entries_that_are_not_in_use() {
         let home = tempfile::tempdir().expect("folder");
         let cache = open(home.path(), 100_000);
         let used = get(&cache, "used", &[50_000]).expect("it fits");

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_counts_and_where_it_ends() {
+    fn every_part_and_its_boundary_changes_the_key() {
         let key = |name, parts: &[&str]| CacheKey::of(name, parts.iter().copied());
         let base = key("m", &["ab", "c"]);
         assert_eq!(base, key("m", &["ab", "c"]));

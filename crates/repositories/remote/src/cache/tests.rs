@@ -26,7 +26,7 @@ fn kept(cache: &Cache, key: &CacheKey) -> bool {
 }
 
 #[test]
-fn an_entry_is_filled_once_and_found_by_other_servers() {
+fn an_entry_is_filled_once_and_shared_by_servers() {
     let home = tempfile::tempdir().expect("folder");
     let lease = filled(&open(home.path(), 1000), &key("m", "1"), 10);
     assert!(lease.as_ref().ends_with("m"), "the folder has the name of the model");
@@ -38,7 +38,7 @@ fn an_entry_is_filled_once_and_found_by_other_servers() {
 }
 
 #[test]
-fn an_entry_that_was_changed_is_made_again() {
+fn a_modified_entry_is_fetched_again() {
     let home = tempfile::tempdir().expect("folder");
     let cache = open(home.path(), 1000);
     let file = filled(&cache, &key("m", "1"), 10).as_ref().join("file");
@@ -56,7 +56,7 @@ fn an_entry_that_was_changed_is_made_again() {
 }
 
 #[test]
-fn what_was_not_used_for_longest_goes_and_what_is_in_use_stays() {
+fn the_least_recently_used_entry_is_evicted_unless_in_use() {
     let home = tempfile::tempdir().expect("folder");
     let cache = open(home.path(), 100);
     let old = |key: &CacheKey, seconds| {
@@ -86,7 +86,7 @@ fn what_was_not_used_for_longest_goes_and_what_is_in_use_stays() {
 }
 
 #[test]
-fn a_fill_that_broke_is_taken_up_again_and_one_that_was_wrong_is_not() {
+fn an_interrupted_fill_is_resumed_but_an_invalid_one_is_not() {
     let home = tempfile::tempdir().expect("folder");
     let cache = open(home.path(), 1000);
     for (kind, expected) in [(FailureKind::Unavailable, true), (FailureKind::Changed, false)] {
@@ -109,7 +109,7 @@ fn a_fill_that_broke_is_taken_up_again_and_one_that_was_wrong_is_not() {
 }
 
 #[test]
-fn two_that_want_the_same_entry_fill_it_once() {
+fn concurrent_requests_fill_an_entry_once() {
     let home = tempfile::tempdir().expect("folder");
     let place = home.path();
     let (started, is_started) = mpsc::channel();
@@ -137,7 +137,7 @@ fn two_that_want_the_same_entry_fill_it_once() {
 }
 
 #[test]
-fn a_folder_that_others_can_write_to_is_refused() {
+fn a_folder_writable_by_others_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().expect("folder");
     fs::create_dir(home.path().join("v1")).expect("made");
@@ -151,7 +151,7 @@ fn a_folder_that_others_can_write_to_is_refused() {
 }
 
 #[test]
-fn a_disk_without_room_is_told() {
+fn a_full_disk_is_reported() {
     let home = tempfile::tempdir().expect("folder");
     let cache = open(home.path(), u64::MAX);
     let mut fill = |_: &Path| -> Result<(), RemoteError> { panic!("not begun") };

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people() {
+    fn amounts_are_formatted_for_people() {
         let shown = [999, 1_500, 90_400_000, 5_370_000_000].map(|bytes| Bytes(bytes).to_string());
         assert_eq!(shown, ["999 B", "1.5 kB", "90.4 MB", "5.37 GB"]);
     }

@@ -44,7 +44,7 @@ fn starts(remote: &FakeFiles) -> Vec<u64> {
 }
 
 #[test]
-fn a_download_goes_on_where_it_broke() {
+fn an_interrupted_download_is_resumed() {
     let (remote, home) = (Arc::new(FakeFiles::default()), tempfile::tempdir().expect("folder"));
     let content = bytes(300_000);
     remote.put_with(PATH, content.clone(), md5(&content));
@@ -57,7 +57,7 @@ fn a_download_goes_on_where_it_broke() {
 }
 
 #[test]
-fn what_an_earlier_fetch_left_is_used_and_checked() {
+fn files_of_an_earlier_fetch_are_checked_and_reused() {
     let (remote, home) = (Arc::new(FakeFiles::default()), tempfile::tempdir().expect("folder"));
     let (content, part) = (bytes(300_000), home.path().join("parts/0"));
     remote.put_with(PATH, content.clone(), md5(&content));
@@ -77,7 +77,7 @@ fn what_an_earlier_fetch_left_is_used_and_checked() {
 }
 
 #[test]
-fn a_part_that_is_too_long_is_begun_anew() {
+fn a_partial_file_that_is_too_long_is_fetched_again() {
     let (remote, home) = (Arc::new(FakeFiles::default()), tempfile::tempdir().expect("folder"));
     remote.put(PATH, bytes(1000));
     std::fs::create_dir(home.path().join("parts")).expect("folder");
@@ -88,7 +88,7 @@ fn a_part_that_is_too_long_is_begun_anew() {
 }
 
 #[test]
-fn another_version_or_size_is_not_joined() {
+fn parts_of_another_version_or_size_are_not_combined() {
     let remote = Arc::new(FakeFiles::default());
     for fault in [Fault::More, Fault::Fails(FailureKind::Changed)] {
         let home = tempfile::tempdir().expect("folder");
@@ -106,7 +106,7 @@ fn another_version_or_size_is_not_joined() {
 }
 
 #[test]
-fn eight_files_come_at_once_and_no_more() {
+fn at_most_eight_files_are_fetched_at_once() {
     let mut remote = FakeFiles::default();
     remote.meeting = Some(Arc::new(Barrier::new(AT_ONCE)));
     let remote = Arc::new(remote);
@@ -122,7 +122,7 @@ fn eight_files_come_at_once_and_no_more() {
 }
 
 #[test]
-fn the_first_that_fails_ends_all() {
+fn the_first_failure_ends_all_downloads() {
     let (remote, home) = (Arc::new(FakeFiles::default()), tempfile::tempdir().expect("folder"));
     for path in ["m/1/a", "m/1/b", "m/1/c"] {
         remote.put(path, bytes(10));

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form() {
+    fn every_address_form_is_parsed() {
         for (given, expected) in [
             ("hf://org/model", "org/model main "),
             ("hf://org/model/", "org/model main "),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_addresses_are_reported() {
         for (given, problem) in [
             ("hf://", "no organisation and model"),
             ("hf://model", "no organisation and model"),

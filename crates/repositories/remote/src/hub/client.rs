@@ -192,13 +192,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_in_addresses() {
+    fn names_are_escaped_in_addresses() {
         assert_eq!(encoded_path("a b/ä#?.onnx"), "a%20b/%C3%A4%23%3F.onnx");
         assert_eq!(encoded("refs/pr/1"), "refs%2Fpr%2F1");
     }
 
     #[test]
-    fn versions() {
+    fn versions_are_parsed() {
         let mut headers = HeaderMap::new();
         assert_eq!(version(&headers), None);
         headers.insert(ETAG, HeaderValue::from_static("W/\"abc\""));

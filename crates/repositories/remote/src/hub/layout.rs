@@ -290,7 +290,7 @@ mod tests {
     ];
 
     #[test]
-    fn model_files() {
+    fn model_files_are_recognized() {
         for (given, expected) in [
             ("hf://org/bert/onnx/model.onnx", "bert*onnxruntime: model.onnx model.onnx_data"),
             (
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_models() {
+    fn model_folders_are_recognized() {
         let one = ["config.pbtxt", "1/model.onnx", ".gitattributes", "README.md"];
         assert_eq!(show("hf://o/m", &one), "m: config.pbtxt 1/model.onnx README.md");
         assert_eq!(show("hf://o/m/1/model.onnx", &one), "m: config.pbtxt 1/model.onnx README.md");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_told_with_what_to_name() {
+    fn a_repository_that_cannot_be_served_is_reported_with_advice() {
         let text = show("hf://org/bert", &TYPICAL);
         let expected = "hf://org/bert/onnx/model.onnx, hf://org/bert/onnx/model_quantized.onnx";
         assert!(

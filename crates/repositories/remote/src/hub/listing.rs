@@ -110,7 +110,7 @@ mod tests {
     const SHA: &str = "00112233445566778899AABBccddeeff00112233445566778899aabbccddeeff";
 
     #[test]
-    fn files_and_their_versions() {
+    fn files_and_their_versions_are_listed() {
         let page = format!(
             r#"[{{"type":"directory","oid":"x","size":0,"path":"onnx"}},
                 {{"type":"file","oid":"{OID}","size":5,"path":"config.json","extra":1}},
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing_is_refused() {
+    fn invalid_listings_are_refused() {
         for page in ["", "{}", "<html>", r#"[{"path":"x"}]"#, r#"[{"type":"file","path":1}]"#] {
             let text = files(page.as_bytes()).expect_err(page).to_string();
             assert!(text.contains("HF_ENDPOINT"), "{text}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn commits() {
+    fn commits_are_parsed() {
         assert_eq!(commit(format!(r#"{{"sha":"{OID}"}}"#).as_bytes()).expect("one"), OID);
         for odd in ["", "{}", r#"{"sha":"main"}"#, r#"{"sha":"../../x"}"#] {
             assert!(commit(odd.as_bytes()).is_err(), "{odd}");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn pages() {
+    fn next_page_links_are_parsed() {
         let next = |link: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(LINK, HeaderValue::from_static(link));

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_that_has_one() {
+    fn the_first_place_with_a_token_counts() {
         let home = tempfile::tempdir().expect("folder");
         let at = |path: &str| home.path().join(path).to_string_lossy().into_owned();
         let write = |path: &str, token: &str| {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_can_be_none_is_not_shown() {
+    fn an_invalid_token_is_not_shown() {
         let environment = Environment::of([("HF_TOKEN", "secret\nvalue")]);
         let text = authorization(&environment).expect_err("refused").to_string();
         assert!(text.contains("HF_TOKEN") && !text.contains("secret"), "{text}");

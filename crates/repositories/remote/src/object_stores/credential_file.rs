@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_that_fits_counts() {
+    fn the_longest_matching_prefix_counts() {
         let some = |text: &str| Ok(Some(text.to_owned()));
         assert_eq!(find("gs", "gs://models/a", "file"), some("/models.json"));
         assert_eq!(find("gs", "gs://other", "file"), some("/default.json"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_is_told_without_its_content() {
+    fn an_invalid_file_is_reported_without_its_content() {
         let given = r#"{"s3": SECRET}"#;
         let error =
             Credential::of_text(given, Path::new("/file"), "s3", "s3://a").expect_err("no JSON");

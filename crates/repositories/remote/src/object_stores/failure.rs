@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_by_code_and_sentence_without_the_address() {
+    fn errors_have_code_and_message_without_the_address() {
         let slow = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
         let expired = "<Error><Code>ExpiredToken</Code><Message>The token has expired</Message><Token>SECRET</Token></Error>";
         let json = r#"{"error": {"code": "invalid_grant", "message": "no\nmore"}}"#;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_fail_are_tried_again() {
+    fn failed_connections_are_retried() {
         let source = HttpError::new(HttpErrorKind::Connect, std::io::Error::other("refused"));
         let error = of(&Error::Generic { store: "S3", source: Box::new(source) });
         assert_eq!(

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_without_the_content() {
+    fn an_unusable_key_file_is_reported_without_its_content() {
         assert_eq!(refusal(r#"{"type": "service_account"}"#), "");
         assert_eq!(refusal(r#"{"type": "authorized_user"}"#), "");
         assert!(

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_pass() {
+    fn valid_listings_are_accepted() {
         for body in [
             "<ListBucketResult></ListBucketResult>",
             "<ListBucketResult/>",
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing_is_told_without_secrets() {
+    fn invalid_listings_are_reported_without_secrets() {
         let text = problem("text/html; charset=utf-8", "\n<!DOCTYPE html>\n<html>");
         assert_eq!(
             text,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_are_read_in_bounds() {
+    fn hostile_listings_are_read_within_bounds() {
         assert!(problem("a/b", &"<?a?>".repeat(100_000)).len() < 500);
         assert!(problem("a/b", &"\u{fffd}".repeat(100_000)).len() < 800);
         let asked = Uri::from_static("http://h/b");

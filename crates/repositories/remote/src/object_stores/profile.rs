@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn both_files_make_a_profile() {
+    fn both_files_form_a_profile() {
         let home = written();
         let find =
             |name| Profile::find(&environment(&home), name).expect("readable").expect("there");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_is_missing_is_an_error_only_when_it_was_named() {
+    fn a_missing_profile_is_an_error_only_if_it_was_named() {
         let empty = tempfile::tempdir().expect("folder");
         assert!(Profile::find(&environment(&empty), None).expect("fine").is_none());
         let text =

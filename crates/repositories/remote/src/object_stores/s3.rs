@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_region_of_the_environment() {
+    fn keys_and_region_are_read_from_the_environment() {
         let found = find(&[
             ("AWS_ACCESS_KEY_ID", "A"),
             ("AWS_SECRET_ACCESS_KEY", "B"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_knows_the_variables_that_are_passed_on() {
+    fn passed_variables_are_known_to_the_library() {
         for variable in PASSED_ON.split_whitespace() {
             assert!(passed_on(variable).is_some(), "{variable}");
         }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bucket_may_be_a_part_of_the_hosts_name() {
+    fn the_bucket_may_be_part_of_the_host_name() {
         let is_virtual = |style| has_virtual_hosts(&Environment::of([(ADDRESSING_STYLE, style)]));
         assert_eq!(["virtual", "Virtual", "path", ""].map(is_virtual), [true, true, false, false]);
         assert_eq!(of_bucket("http://store:9000", "models"), "http://models.store:9000");

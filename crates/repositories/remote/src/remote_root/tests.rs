@@ -34,7 +34,7 @@ fn load(root: &RemoteRoot<FakeFiles>, model: &str) -> FolderSnapshot {
 }
 
 #[test]
-fn one_look_lists_each_model_once() {
+fn one_poll_lists_each_model_once() {
     let home = tempfile::tempdir().expect("folder");
     let root = root(&home);
     let look = root.begin_look();
@@ -52,7 +52,7 @@ fn one_look_lists_each_model_once() {
 }
 
 #[test]
-fn the_next_look_sees_what_was_uploaded() {
+fn the_next_poll_sees_uploaded_files() {
     let home = tempfile::tempdir().expect("folder");
     let root = root(&home);
     let first = root.begin_look();
@@ -65,7 +65,7 @@ fn the_next_look_sees_what_was_uploaded() {
 }
 
 #[test]
-fn a_model_that_changes_is_listed_anew_and_not_for_ever() {
+fn a_changing_model_is_listed_again_a_bounded_number_of_times() {
     let home = tempfile::tempdir().expect("folder");
     let root = root(&home);
     let _look = root.begin_look();

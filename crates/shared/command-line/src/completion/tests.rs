@@ -37,7 +37,7 @@ fn commands() -> Vec<CommandOutline> {
 }
 
 #[test]
-fn every_shell_has_its_name() {
+fn every_shell_is_known_by_name() {
     for name in Shell::NAMES {
         let script = Shell::named(name).expect("known").completion(&commands());
         assert!(script.contains(&format!("Made by `galatea completions {name}`.")), "{script}");
@@ -46,7 +46,7 @@ fn every_shell_has_its_name() {
 }
 
 #[test]
-fn bash() {
+fn the_bash_script_is_as_expected() {
     let script = Shell::Bash.completion(&commands());
     for line in [
         "    'kettle boil' | 'kettle pour') return 0 ;;",
@@ -62,7 +62,7 @@ fn bash() {
 }
 
 #[test]
-fn zsh() {
+fn the_zsh_script_is_as_expected() {
     let script = Shell::Zsh.completion(&commands());
     assert!(script.starts_with("#compdef kettle\n"), "{script}");
     for line in [
@@ -79,7 +79,7 @@ fn zsh() {
 }
 
 #[test]
-fn fish() {
+fn the_fish_script_is_as_expected() {
     let script = Shell::Fish.completion(&commands());
     for line in [
         "complete -c kettle -n 'not __fish_seen_subcommand_from boil pour' -f -a boil -d 'Boils'",

@@ -85,7 +85,7 @@ fn refused(line: &str, expected: &str) {
 }
 
 #[test]
-fn defaults_and_values_go_through_the_same_closure() {
+fn defaults_and_values_use_the_same_closure() {
     assert_eq!(parsed("").map(|kettle| kettle.litres), Ok(2));
     for line in ["--litres 5", "--litres=5", "--lit 0 --litr 5", "-l5", "-l 5", "-ql5", "-l4 -l5"] {
         assert_eq!(parsed(line).map(|kettle| kettle.litres), Ok(5), "{line}");
@@ -97,7 +97,7 @@ fn defaults_and_values_go_through_the_same_closure() {
 }
 
 #[test]
-fn an_optional_truth_takes_the_next_word_only_if_it_is_one() {
+fn an_optional_boolean_takes_the_next_word_only_if_it_is_a_boolean() {
     for (line, expected) in [("--lit", true), ("--lit off", false), ("--lit=0", false)] {
         assert_eq!(parsed(line).map(|kettle| kettle.lit), Ok(expected), "{line}");
     }
@@ -106,13 +106,13 @@ fn an_optional_truth_takes_the_next_word_only_if_it_is_one() {
 }
 
 #[test]
-fn names_of_the_original_stay_unique() {
+fn abbreviations_of_the_original_names_stay_unique() {
     assert_eq!(parsed("--nam x").map(|kettle| kettle.name), Ok(Some("x".to_owned())));
     refused("--l 3", "option '--l' is ambiguous; possibilities: '--litres' '--loud' '--lit'");
 }
 
 #[test]
-fn mistakes_are_named_with_the_nearest_name() {
+fn unknown_options_are_reported_with_the_nearest_name() {
     refused("--litters=3", "unrecognized option '--litters'; did you mean '--litres'?");
     refused("--nonsense", "unrecognized option '--nonsense'");
     refused("--=3", "unrecognized option '--=3'");
@@ -126,7 +126,7 @@ fn mistakes_are_named_with_the_nearest_name() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_an_error_with_option_and_value() {
+fn an_invalid_value_is_an_error_with_option_and_value() {
     refused(
         "--litres abc",
         "Bad option: \"--litres\". Invalid option value. Got abc, expected a number",
@@ -139,7 +139,7 @@ fn a_value_that_does_not_fit_is_an_error_with_option_and_value() {
 }
 
 #[test]
-fn what_is_not_supported() {
+fn unsupported_options_are_refused() {
     refused(
         "--steam=yes",
         "Bad option: \"--steam\". invalid value for bool option: yes (use true or false)",
@@ -162,7 +162,7 @@ fn what_is_not_supported() {
 }
 
 #[test]
-fn texts_asked_for_end_the_reading() {
+fn help_and_version_end_the_parsing() {
     for line in ["-h", "-?", "--help", "--he", "-qh", "-l 3 -h --nonsense"] {
         assert_eq!(asked(line), Some(Asked::Help), "{line}");
     }
@@ -170,7 +170,7 @@ fn texts_asked_for_end_the_reading() {
 }
 
 #[test]
-fn the_help_has_every_option() {
+fn the_help_lists_every_option() {
     let text = help::<Kettle>("Usage: kettle\n", 40);
     assert!(text.starts_with("Usage: kettle\n  -h, --help\n        Print this text.\n"), "{text}");
     for part in [

@@ -19,7 +19,7 @@ fn blocks_are_aligned() {
 }
 
 #[test]
-fn room_that_the_system_does_not_have_is_an_error() {
+fn an_allocation_the_system_cannot_satisfy_is_an_error() {
     assert!(AlignedBlock::try_with_capacity(usize::MAX / 2).is_err());
     let mut block = AlignedBlock::try_with_capacity(100).expect("little");
     assert!(block.try_reserve(usize::MAX / 2).is_err());
@@ -32,7 +32,7 @@ fn room_that_the_system_does_not_have_is_an_error() {
 }
 
 #[test]
-fn a_block_that_outgrows_its_capacity_is_aligned_all_the_same() {
+fn a_block_that_outgrows_its_capacity_stays_aligned() {
     let mut block = AlignedBlock::with_capacity(3);
     block.extend_from_slice(&[1; 1000]);
     let buffer = block.freeze();
@@ -41,7 +41,7 @@ fn a_block_that_outgrows_its_capacity_is_aligned_all_the_same() {
 }
 
 #[test]
-fn misaligned_slices_are_copied_aligned_ones_are_not() {
+fn misaligned_slices_are_copied_and_aligned_ones_are_not() {
     let mut block = AlignedBlock::with_capacity(128);
     block.extend_from_slice(&[9; 128]);
     let whole = block.freeze();
@@ -109,7 +109,7 @@ fn the_host_cannot_read_device_memory() {
 }
 
 #[test]
-fn device_memory_is_sliced_where_it_lies_and_copied_when_asked() {
+fn device_memory_is_sliced_in_place_and_copied_on_request() {
     let whole = on_device(b"abcdef");
     let part = whole.slice(2..5).expect("in range");
     assert_eq!(part.memory(), Memory::Device(GPU_1));

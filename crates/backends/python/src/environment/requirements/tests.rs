@@ -15,7 +15,7 @@ fn digest(requirements: Option<Requirements>) -> Vec<u8> {
 }
 
 #[test]
-fn the_version_comes_before_the_model_and_requirements_before_a_project() {
+fn requirements_of_the_version_come_first_and_before_a_project() {
     let model = tempfile::tempdir().expect("folder");
     let version = model.path().join("1");
     fs::create_dir(&version).expect("created");
@@ -31,7 +31,7 @@ fn the_version_comes_before_the_model_and_requirements_before_a_project() {
 }
 
 #[test]
-fn numpy_is_added_unless_it_is_named() {
+fn numpy_is_added_unless_listed() {
     let has = |text: &str| {
         let arguments = found("requirements.txt", text).expect("read").expect("some").arguments;
         arguments.contains(&OsString::from("numpy"))
@@ -47,7 +47,7 @@ fn numpy_is_added_unless_it_is_named() {
 }
 
 #[test]
-fn a_project_gives_its_dependencies() {
+fn dependencies_of_a_pyproject_are_read() {
     let text = "[project]\nname = 'x'\nrequires-python = '>=3.10'\n\
                 dependencies = ['scipy>=1.10', \"numpy<3; python_version > '3.8'\"]\n";
     let requirements = found("pyproject.toml", text).expect("read").expect("some");
@@ -73,7 +73,7 @@ fn errors_name_the_file_and_the_reason() {
 }
 
 #[test]
-fn the_first_comment_may_name_the_python() {
+fn the_first_comment_may_set_the_python_version() {
     let python = |text: &str| found("requirements.txt", text).expect("read").expect("some").python;
     assert_eq!(python("# python: 3.12\nnumpy\n"), VersionRange::parse("3.12"));
     assert_eq!(python("#python: >=3.10,<3.12\n"), VersionRange::parse(">=3.10,<3.12"));
@@ -81,7 +81,7 @@ fn the_first_comment_may_name_the_python() {
 }
 
 #[test]
-fn included_files_and_local_wheels_count() {
+fn included_files_and_local_wheels_change_the_environment_key() {
     let folder = tempfile::tempdir().expect("folder");
     let write = |name: &str, text: &str| {
         fs::write(folder.path().join(name), text).expect("written");
@@ -101,7 +101,7 @@ fn included_files_and_local_wheels_count() {
 }
 
 #[test]
-fn files_that_include_themselves_are_read_once_per_level() {
+fn recursive_includes_are_read_once_per_level() {
     let folder = tempfile::tempdir().expect("folder");
     fs::write(folder.path().join("requirements.txt"), "-r requirements.txt\n").expect("written");
     assert!(find(folder.path(), folder.path()).expect("read").is_some());

@@ -37,7 +37,7 @@ fn names_in(package: &Package) -> Vec<String> {
 }
 
 #[test]
-fn code_and_what_it_opens_are_unpacked_for_this_user_alone() {
+fn code_and_its_dependencies_are_unpacked_for_this_user_only() {
     let notes = r#"{"AOTI_DEVICE_KEY": "cuda"}"#;
     let files = [
         ("m/data/aotinductor/model/a.wrapper.so", "code"),
@@ -58,7 +58,7 @@ fn code_and_what_it_opens_are_unpacked_for_this_user_alone() {
 }
 
 #[test]
-fn the_older_layout_and_other_names() {
+fn older_archive_layouts_are_read() {
     let package = unpack(&[("data/aotinductor/tagger/a.so", "code")]).expect("unpacks");
     assert_eq!(names_in(&package), ["a.so"]);
     let two = [("data/aotinductor/a/a.so", ""), ("data/aotinductor/model/b.so", "")];
@@ -88,7 +88,7 @@ fn with_zip64_records(path: &Path) {
 }
 
 #[test]
-fn archives_of_pytorch_are_read_whatever_the_names_in_them() {
+fn pytorch_archives_with_any_names_are_read() {
     for length in 1..100 {
         let first = format!("{}/archive_format", "m".repeat(length));
         let (_folder, path) = package(&[(&first, "pt2"), ("m/models/model.json", "{}")]);
@@ -103,7 +103,7 @@ fn archives_of_pytorch_are_read_whatever_the_names_in_them() {
 }
 
 #[test]
-fn no_name_leads_out_of_the_folder() {
+fn archive_names_cannot_escape_the_folder() {
     for name in
         ["../x.so", "model/../../x.so", "model/..", "model/a/b.so", "model/a\\b.so", "model/"]
     {
@@ -115,7 +115,7 @@ fn no_name_leads_out_of_the_folder() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named() {
+fn files_that_are_not_packages_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("model.pt2");
     for content in ["", "PK\u{3}\u{4}", "not a zip"] {
@@ -151,7 +151,7 @@ fn operators_without_a_stable_function_are_named() {
     assert!(with("{}").expect_err("unknown").contains("not known"));
 }
 
-/// Members of zeroes, which deflate makes a thousand times smaller.
+/// The members are zeros, which deflate shrinks a thousandfold.
 #[test]
 fn packages_that_inflate_beyond_their_size_are_refused() {
     let zeroes = "\0".repeat((MAX_TEXT_BYTES + 1) as usize);

@@ -24,7 +24,7 @@ fn received_id(ends: &WorkerEnds, buffer: &mut [u8]) -> u64 {
 }
 
 #[test]
-fn events_that_find_no_room_are_queued_in_order() {
+fn events_without_room_are_queued_in_order() {
     let (channels, ends) = channels();
     let mut sent = 0;
     while !channels.has_queued() {
@@ -42,9 +42,9 @@ fn events_that_find_no_room_are_queued_in_order() {
     assert!(!channels.has_queued());
 }
 
-/// It is answered with an error instead of filling the server's memory.
+/// Further messages fail instead of filling the server's memory.
 #[test]
-fn a_worker_that_never_reads_has_a_bounded_queue() {
+fn the_queue_to_a_worker_that_never_reads_is_bounded() {
     let (channels, _ends) = channels();
     let mut event = OutgoingMessage::new(kind::INFERRED, 1);
     event.meta = vec![0; 100_000];
@@ -57,7 +57,7 @@ fn a_worker_that_never_reads_has_a_bounded_queue() {
 }
 
 #[test]
-fn what_was_sent_before_the_end_is_still_received() {
+fn messages_sent_before_the_exit_are_received() {
     let (channels, ends) = channels();
     rustix::io::write(&ends.events, b"event").expect("written");
     channels.close();
@@ -95,7 +95,7 @@ fn ids_read(ends: &WorkerEnds) -> Vec<u64> {
 }
 
 #[test]
-fn commands_are_taken_back_in_their_order_until_the_worker_reads_them() {
+fn commands_can_be_taken_back_in_order_until_the_worker_reads_them() {
     let (channels, ends) = channels();
     let mut buffer = Vec::new();
     let send = |id| {
@@ -118,9 +118,9 @@ fn commands_are_taken_back_in_their_order_until_the_worker_reads_them() {
     assert_eq!(channels.first_unread(), None);
 }
 
-/// Also when the worker reads them at that very moment: each is received by one of both.
+/// Server and worker read at the same time: each command reaches exactly one of them.
 #[test]
-fn the_worker_reads_what_is_left_in_order() {
+fn the_worker_reads_the_remaining_commands_in_order() {
     const COMMANDS: u64 = 4000;
     let (channels, ends) = channels();
     let worker = Socket::from(ends.commands.try_clone().expect("descriptors"));
@@ -159,7 +159,7 @@ fn the_worker_reads_what_is_left_in_order() {
 }
 
 #[test]
-fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
+fn commands_taken_back_or_refused_leave_no_shared_memory() {
     let (channels, _ends) = channels();
     let (memory, mut buffer) = (&channels.memory, Vec::new());
     memory.releases.add(640, 64);
@@ -181,7 +181,7 @@ fn what_is_taken_back_or_finds_no_room_leaves_nothing_in_shared_memory() {
 }
 
 #[test]
-fn a_reply_times_out_or_the_connection_ends() {
+fn a_reply_times_out_or_fails_with_the_connection() {
     let (channels, ends) = channels();
     let own = rustix::process::getpid();
     let process = rustix::process::pidfd_open(own, rustix::process::PidfdFlags::empty());

@@ -40,7 +40,7 @@ impl Verifier {
 }
 
 #[test]
-fn a_good_token_proves_who_it_is_and_brings_its_roles() {
+fn a_valid_token_proves_identity_and_roles() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "models = [\"a*\"]\n");
     for header in [
@@ -60,7 +60,7 @@ fn a_good_token_proves_who_it_is_and_brings_its_roles() {
 }
 
 #[test]
-fn groups_of_a_token_are_granted_by_the_policy() {
+fn groups_of_a_token_grant_the_roles_of_the_policy() {
     let issuer = Issuer::new();
     let policy = "[[grants]]\ngroup = \"ml-*\"\nroles = \"read\"\nmodels = \"b\"\n[[grants]]\nidentity = \"ann\"\nroles = \"control\"\nmodels = \"c\"\n";
     let verifier = Verifier::of(&issuer, policy);
@@ -74,7 +74,7 @@ fn groups_of_a_token_are_granted_by_the_policy() {
 }
 
 #[test]
-fn a_token_is_refused_for_each_thing_that_is_wrong_with_it() {
+fn a_token_is_refused_for_every_single_defect() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "");
     let no_time = "a time in the token is no number";
@@ -111,7 +111,7 @@ fn a_token_is_refused_for_each_thing_that_is_wrong_with_it() {
 }
 
 #[test]
-fn clocks_may_differ_by_the_leeway() {
+fn expiry_allows_for_the_clock_leeway() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "");
     let token = issuer.good(&json!({"exp": NOW, "nbf": NOW - 10}));
@@ -126,7 +126,7 @@ fn clocks_may_differ_by_the_leeway() {
 }
 
 #[test]
-fn the_key_decides_the_algorithm_and_not_the_token() {
+fn the_key_and_not_the_token_decides_the_algorithm() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "");
     let claims = with(&json!({}));
@@ -158,7 +158,7 @@ fn the_key_decides_the_algorithm_and_not_the_token() {
 }
 
 #[test]
-fn only_the_algorithms_of_the_policy_are_taken() {
+fn only_algorithms_of_the_policy_are_accepted() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "algorithms = [\"ES256\"]\n");
     let token = issuer.token(&json!({"alg": "ES256", "kid": "es"}), &with(&json!({})));
@@ -168,7 +168,7 @@ fn only_the_algorithms_of_the_policy_are_taken() {
 }
 
 #[test]
-fn a_token_that_was_changed_is_refused() {
+fn a_modified_token_is_refused() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "");
     let token = issuer.good(&json!({}));
@@ -198,7 +198,7 @@ fn garbage_of_every_size_is_refused() {
 }
 
 #[test]
-fn key_sets_are_bounded_and_say_what_is_wrong() {
+fn key_sets_are_bounded_and_errors_name_the_cause() {
     let parse = |text: &str| KeySet::parse(text.as_bytes()).expect_err("bad");
     assert!(matches!(parse("x"), KeySetError::Malformed(_)));
     assert!(matches!(parse("{\"keys\": {}}"), KeySetError::Malformed(_)));

@@ -58,7 +58,7 @@ mod tests {
     use super::{Piece::*, *};
 
     #[test]
-    fn the_pieces_of_a_corner() {
+    fn a_region_is_split_into_own_and_padding_pieces() {
         assert_eq!(pieces(&[2, 3], &[2, 3]), Some(vec![Own(6)]));
         assert_eq!(pieces(&[2, 3], &[2, 5]), Some(vec![Own(3), Around(2), Own(3), Around(2)]));
         assert_eq!(pieces(&[1, 2, 4], &[1, 3, 4]), Some(vec![Own(8), Around(4)]));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_corner_has_none() {
+    fn a_region_that_is_not_a_corner_has_no_pieces() {
         assert_eq!(pieces(&[3], &[2]), None);
         assert_eq!(pieces(&[1, 1], &[1]), None);
         assert_eq!(pieces(&[-1], &[2]), None);

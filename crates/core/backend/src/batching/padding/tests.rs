@@ -162,7 +162,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 proptest! {
     #[test]
-    fn requests_get_together_what_they_get_alone(
+    fn padded_batches_give_the_same_answers_as_single_requests(
         cases in prop::collection::vec(case(), 1..6),
         buckets in prop::sample::select(vec!["", "3", "1,2,4"]),
     ) {
@@ -178,7 +178,7 @@ proptest! {
 }
 
 #[test]
-fn a_run_is_as_long_as_its_longest_request_or_its_bucket() {
+fn a_run_is_padded_to_its_longest_request_or_bucket() {
     let case = |height: i64, width: i64| {
         let x = vec![1; usize::try_from(height * width * 2).expect("few")];
         Case { rows: 1, dims: [height, width], x, mask: None }.request()
@@ -195,7 +195,7 @@ fn a_run_is_as_long_as_its_longest_request_or_its_bucket() {
 
 /// A tensor without elements costs a client nothing.
 #[test]
-fn a_tensor_that_would_become_huge_is_refused() {
+fn padding_to_a_huge_tensor_is_refused() {
     let case = Case { rows: 1, dims: [1 << 40, 0], x: vec![], mask: None };
     let error = answers(&model("8"), vec![case.request()]).pop().expect("one").expect_err("huge");
     assert_eq!(error.message(), "input 'x' is too large when it is padded");
@@ -255,7 +255,7 @@ impl GroupRunner for Texts {
 }
 
 #[test]
-fn texts_are_padded_and_cut_as_numbers_are() {
+fn texts_are_padded_and_split_like_numbers() {
     let model = |length: &[(&str, &str)], kept| {
         let settings = [&[("pad_batches.value", "[PAD]")], length].concat();
         let tensor =

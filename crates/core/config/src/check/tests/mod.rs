@@ -36,9 +36,9 @@ fn check_refusal(source: &str, expected: &str) {
     assert_eq!(error.message(), expected, "{source}");
 }
 
-/// Every reason a real server logged.
+/// Triton logged each of these reasons.
 #[test]
-fn refuses_what_triton_refuses() {
+fn refuses_configurations_that_triton_refuses() {
     let cases = include_str!("../../../testdata/triton/refusals.json");
     let cases: Vec<serde_json::Value> = serde_json::from_str(cases).unwrap();
     assert!(cases.len() > 80);
@@ -59,7 +59,7 @@ const TENSORS: &str = "backend: \"python\" max_batch_size: 4 \
     input { name: \"I\" data_type: TYPE_FP32 dims: 4 } output { name: \"O\" data_type: TYPE_FP32 dims: 4 } ";
 
 #[test]
-fn refuses_metrics_without_their_parts() {
+fn refuses_incomplete_model_metrics() {
     let cases = [
         ("", "metric control must specify 'metric_identifier'"),
         ("metric_identifier {}", "metric identifier must specify non-empty 'family'"),
@@ -76,7 +76,7 @@ fn refuses_metrics_without_their_parts() {
 }
 
 #[test]
-fn refuses_numbers_no_enum_has() {
+fn refuses_unknown_enum_numbers() {
     let with = |tail: &str| format!("{TENSORS} {tail}");
     check_refusal(
         "backend: \"python\" input { name: \"I\" dims: 1 data_type: 99 }",
@@ -97,7 +97,7 @@ fn refuses_numbers_no_enum_has() {
 }
 
 #[test]
-fn refuses_gpus_by_what_the_server_has() {
+fn refuses_gpus_the_server_does_not_have() {
     let group = "instance group m_0 of model m ";
     let cases: [(&str, bool, &[u32], &str); 7] = [
         ("kind: KIND_GPU", false, &[], "has kind KIND_GPU but server does not support GPUs"),
@@ -148,7 +148,7 @@ fn refuses_gpus_by_what_the_server_has() {
 }
 
 #[test]
-fn groups_whose_gpus_are_missing_run_on_the_cpu_where_that_is_wanted() {
+fn groups_with_missing_gpus_run_on_the_cpu_if_allowed() {
     let placed = |gpus: &[u32], fields: &str| {
         let context = CheckContext {
             supports_gpus: true,
@@ -184,7 +184,7 @@ fn groups_whose_gpus_are_missing_run_on_the_cpu_where_that_is_wanted() {
 }
 
 #[test]
-fn refuses_wrong_profiles() {
+fn refuses_invalid_profiles() {
     let source = |profile: &str| {
         format!(
             "platform: \"tensorrt_plan\" instance_group {{ kind: KIND_CPU profile: \"{profile}\" }}"
@@ -209,7 +209,7 @@ fn survives_reshapes_beyond_64_bits() {
 }
 
 #[test]
-fn gives_the_checked_form() {
+fn converts_every_field_to_the_checked_form() {
     let source = "platform: \"onnxruntime_onnx\" max_batch_size: 8
         input [ { name: \"x\" data_type: TYPE_STRING dims: [ 2, 2 ] reshape { shape: 4 } optional: true },
                 { name: \"y\" data_type: TYPE_BF16 dims: [ 1 ] reshape { } allow_ragged_batch: true } ]
@@ -302,9 +302,9 @@ fn loads_the_seed_configurations() {
     assert_eq!(&*load(seeds[7], &[1]).unwrap().outputs[0].dims, [1, -1, 768]);
 }
 
-/// The JSON a real server answers with, byte for byte but for what `DIFFERENCES` names.
+/// The JSON equals Triton's byte for byte, except for `DIFFERENCES`.
 #[test]
-fn answers_the_json_triton_answers() {
+fn writes_the_same_json_as_triton() {
     /// Triton forgets to turn some 64-bit integers into numbers, prints maps in the order of their
     /// hashes and large floats in full, and 2.51 did not have `max_inflight_requests`.
     const DIFFERENCES: [(&str, &str); 5] = [

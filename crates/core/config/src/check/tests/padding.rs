@@ -24,7 +24,7 @@ fn with(parameters: &[(&str, &str)]) -> galatea_types::Result<ModelConfig> {
 }
 
 #[test]
-fn every_open_dimension_is_padded_with_zeros() {
+fn open_dimensions_are_padded_with_zeros_by_default() {
     let config = with(&[]).expect("valid");
     let padding = config.padding().expect("on");
     let names: Vec<_> = padding.inputs.iter().map(|input| &*input.name).collect();
@@ -39,7 +39,7 @@ fn every_open_dimension_is_padded_with_zeros() {
 }
 
 #[test]
-fn each_setting_is_read() {
+fn each_padding_setting_is_read() {
     let config = with(&[
         ("pad_batches.inputs", " ids , mask"),
         ("pad_batches.value", "-1"),
@@ -79,7 +79,7 @@ fn check(parameters: &[(&str, &str)], expected: &str, field: &str) {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_write() {
+fn mistakes_are_reported_with_advice() {
     let of = |name: &str, value: &str, expected: &str| {
         let key = format!("pad_batches.{name}");
         check(&[(&key, value)], &format!("parameter '{key}'{expected}"), &key);
@@ -114,7 +114,7 @@ fn mistakes_are_told_with_what_to_write() {
 }
 
 #[test]
-fn what_cannot_work_is_refused() {
+fn impossible_combinations_are_refused() {
     let refused = |text: &str| {
         let error = Host::default().configure(text).expect_err("refused");
         error.message().to_owned()

@@ -31,7 +31,7 @@ fn sequences(fields: &str) -> SequenceBatching {
 }
 
 #[test]
-fn sequences_are_direct_by_default_and_idle_for_a_second() {
+fn sequence_batching_defaults_to_direct_with_one_second_idle_time() {
     let sequences = sequences("");
     let expected =
         SequenceStrategy::Direct { max_queue_delay: Duration::ZERO, minimum_slot_utilization: 0.0 };
@@ -41,7 +41,7 @@ fn sequences_are_direct_by_default_and_idle_for_a_second() {
 }
 
 #[test]
-fn the_oldest_strategy_has_the_settings_of_a_batcher() {
+fn the_oldest_strategy_reads_the_batcher_settings() {
     let sequences = sequences(
         "max_sequence_idle_microseconds: 5 iterative_sequence: true oldest {
            max_candidate_sequences: 9 preferred_batch_size: [ 4, 2 ]
@@ -58,7 +58,7 @@ fn the_oldest_strategy_has_the_settings_of_a_batcher() {
 }
 
 #[test]
-fn controls_have_their_values() {
+fn sequence_controls_have_their_values() {
     let sequences = sequences(
         "control_input { name: 'S' control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 2 ] } }
          control_input { name: 'R' control { kind: CONTROL_SEQUENCE_READY fp32_false_true: [ 0, 0.5 ] } }
@@ -78,7 +78,7 @@ fn controls_have_their_values() {
 }
 
 #[test]
-fn states_have_what_they_begin_with() {
+fn sequence_states_have_their_initial_values() {
     let sequences = sequences(
         "state { input_name: 'A' output_name: 'B' data_type: TYPE_FP32 dims: [ -1, 2 ]
                  use_same_buffer_for_input_output: true }
@@ -97,7 +97,7 @@ fn states_have_what_they_begin_with() {
 }
 
 #[test]
-fn optimization_has_its_defaults() {
+fn optimization_settings_have_defaults() {
     assert_eq!(with("").optimization(), &Optimization::default());
     let config = with(
         "optimization { graph { level: -1 } priority: PRIORITY_MIN eager_batching: true
@@ -115,7 +115,7 @@ fn optimization_has_its_defaults() {
 }
 
 #[test]
-fn batch_tensors_name_their_source() {
+fn batch_inputs_name_their_source() {
     let config = with(
         "batch_input { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: [ 'N', 'M' ]
                        data_type: TYPE_INT32 source_input: 'IN' }
@@ -134,7 +134,7 @@ fn batch_tensors_name_their_source() {
 }
 
 #[test]
-fn warm_up_samples_without_items_are_skipped() {
+fn warm_up_samples_without_requests_are_skipped() {
     let input = |data: &str| format!("inputs {{ key: 'IN' value {{ dims: 4 {data} }} }}");
     let sample = |fields: &str| format!("model_warmup {{ name: 'w' {fields} }}");
     let random = input("data_type: TYPE_FP32 random_data: true");
@@ -152,7 +152,7 @@ fn warm_up_samples_without_items_are_skipped() {
 }
 
 #[test]
-fn what_only_some_servers_use_is_kept() {
+fn fields_for_other_parts_of_the_server_are_kept() {
     let config = with(
         "instance_group { host_policy: 'p' rate_limiter { resources { name: 'R' global: true count: 2 } } }
          model_repository_agents { agents { name: 'checksum' parameters { key: 'k' value: 'v' } } }
@@ -178,7 +178,7 @@ fn the_source_of_an_error_names_the_tensor() {
 }
 
 #[test]
-fn the_model_has_inputs_and_outputs_that_clients_do_not_see() {
+fn hidden_inputs_and_outputs_are_listed_for_the_model() {
     let config = with(
         "sequence_batching {
            control_input { name: 'START' control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unload_waits_for_the_loads_that_want_its_model() {
+    fn an_unload_waits_for_loads_that_need_its_model() {
         let manual = ManualClock::new();
         let loads = LoadsUnderWay::by_clock(manual.clock());
         let wanted = || BTreeSet::from([Arc::from("step")]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_for_a_minute_at_most() {
+    fn an_unload_waits_for_one_minute_at_most() {
         let manual = ManualClock::new();
         let loads = LoadsUnderWay::by_clock(manual.clock());
         let _load = loads.begin(BTreeSet::from([Arc::from("step")]));

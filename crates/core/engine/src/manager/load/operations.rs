@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_nothing_stays() {
+    fn operations_on_one_model_run_one_at_a_time_and_leave_no_entry() {
         let operations = Operations::default();
         let (m, n) = (ModelId::from("m"), ModelId::from("n"));
         let first = operations.begin(&m);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reason_of_a_panic_is_kept() {
+    fn the_message_of_a_panic_is_kept() {
         let reason = |part: fn() -> Result<()>| guarded(part).expect_err("fails").to_string();
         assert_eq!(reason(|| panic!("expected")), "loading ended in a panic: expected");
         assert_eq!(reason(|| panic!("{} of 2", 1)), "loading ended in a panic: 1 of 2");

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_back() {
+    fn every_cycle_is_found_with_its_path() {
         check(
             &["a: d b", "b: c", "c: a", "d:"],
             &[("a", "b", "c"), ("b", "c", "a"), ("c", "a", "b")],
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_leads_to_a_cycle_is_none() {
+    fn a_model_that_leads_to_a_cycle_is_not_part_of_it() {
         check(&["a: b", "b: c", "c: b"], &[("b", "c", "c"), ("c", "b", "b")]);
         check(&["a: b", "b: c", "c:"], &[]);
     }

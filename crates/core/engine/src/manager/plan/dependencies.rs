@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn dependents_at_any_depth() {
+    fn dependents_are_found_at_any_depth() {
         let known = known();
         assert_eq!(names(known.dependents(&set(&["b"]))), ["inner", "outer"]);
         assert_eq!(names(known.dependents(&set(&["outer"]))), [""; 0]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_without_a_model_of_its_own_namespace_may_mean_any_of_that_name() {
+    fn a_step_without_a_model_in_its_namespace_depends_on_all_of_that_name() {
         let mut known = Dependencies::default();
         for id in ["x::e", "y::e"] {
             known.record(&load_request(id, &["m"]), None);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn with_an_ensemble_goes_the_model_that_its_step_meant() {
+    fn the_model_of_a_step_is_forgotten_with_its_ensemble() {
         let forgotten = |own: bool, others: &[&str]| {
             let mut known = Dependencies::default();
             let ensemble = load_request("x::e", &["m"]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_only_it_needed_are_forgotten_with_it_unless_asked_for() {
+    fn models_loaded_for_an_ensemble_are_forgotten_with_it_unless_requested() {
         let forgotten = |with, explicit: &[&str]| {
             let mut known = known();
             for name in explicit {

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ones_come_and_go() {
+    fn the_last_instances_are_added_or_removed() {
         assert_eq!(
             change(&[cpu("m", 2)], &[cpu("m", 4)]),
             (added(&[("m_2", 2), ("m_3", 3)]), vec![])
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn names_do_not_matter() {
+    fn names_of_instance_groups_do_not_matter() {
         let flat = [cpu("a", 1), cpu("b", 1), cpu("c", 1)];
         assert_eq!(change(&[cpu("m", 3)], &flat), (vec![], vec![]));
         assert_eq!(change(&flat, &[cpu("b", 2)]), (vec![], vec![2]));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_made_anew() {
+    fn changed_instances_are_recreated() {
         let model = group("m", InstanceKind::Model, 1);
         assert_eq!(change(&[cpu("m", 2)], &[model]), (added(&[("m_0", 2)]), vec![0, 1]));
         let mut policy = cpu("m", 1);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_settled_when_two_looks_saw_the_same() {
+    fn a_model_is_settled_after_two_equal_polls() {
         let mut looks = PollHistory::default();
         let now = |files: &[&str]| BTreeMap::from([(ModelId::from("m"), snapshot(files))]);
         assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);

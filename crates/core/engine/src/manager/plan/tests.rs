@@ -97,7 +97,7 @@ const CASES: &[Case<'_>] = &[
 ];
 
 #[test]
-fn models_are_loaded_after_those_they_need() {
+fn models_are_loaded_after_their_dependencies() {
     for (index, case) in CASES.iter().enumerate() {
         let named: Vec<_> = words(case.named).map(id).collect();
         let config = case.overrides.map(str::to_owned);
@@ -114,7 +114,7 @@ fn folder(content: Option<u8>) -> Option<FolderSnapshot> {
 }
 
 #[test]
-fn a_ready_model_stays_if_the_request_would_make_the_same() {
+fn a_ready_model_is_kept_if_the_load_would_change_nothing() {
     let named = |is_explicit, is_dependent, has_config: bool| {
         let config = has_config.then(String::new);
         let overrides = LoadOverrides { config, ..LoadOverrides::default() };
@@ -139,7 +139,7 @@ fn a_ready_model_stays_if_the_request_would_make_the_same() {
 }
 
 #[test]
-fn a_look_finds_what_is_new_changed_or_gone() {
+fn a_poll_finds_new_changed_and_removed_models() {
     let mut loaded = Dependencies::default();
     for (name, content) in
         [("same", Some(1)), ("changed", Some(1)), ("gone", Some(1)), ("sent", None)]

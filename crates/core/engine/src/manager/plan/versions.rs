@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_by_policy() {
+    fn versions_follow_the_version_policy() {
         for (policy, expected) in [
             (VersionPolicy::All, vec![1, 2, 5]),
             (VersionPolicy::Latest(1), vec![5]),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_of_a_python_model() {
+    fn the_class_of_a_python_model_is_found() {
         check("class TritonPythonModel:\n    pass\n", None);
         check("from mine import TritonPythonModel\n", None);
         check("from mine import *\n", None);

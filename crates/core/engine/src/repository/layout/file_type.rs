@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_of_names() {
+    fn file_types_are_known_by_extension() {
         let model = |name| match file_type(name) {
             FileType::Model { backend, .. } | FileType::Named { backend } => backend,
             FileType::Foreign(foreign) => foreign.what,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_trees_are_known_by_their_first_bytes() {
+    fn tree_models_are_known_by_their_first_bytes() {
         let folder = tempfile::tempdir().expect("folder");
         for (text, expected) in [
             ("{\"learner\":{\"attributes\":{}}}", true),

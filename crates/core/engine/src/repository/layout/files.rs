@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_on_one_line_and_are_cut() {
+    fn file_names_are_shown_on_one_line_and_cut() {
         assert_eq!(shown("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
         assert_eq!(shown(&"x".repeat(300)).len(), MOST_CHARACTERS + 3);
         assert_eq!(listed(&["a", "b"]), "'a' and 'b'");

@@ -349,7 +349,7 @@ mod tests {
     use crate::repository::FolderLease;
 
     #[test]
-    fn names_that_were_meant_as_versions() {
+    fn misnamed_version_folders_are_reported() {
         for (name, expected) in [
             ("v1", Some("1")),
             ("V12", Some("12")),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_files_outside_of_the_model() {
+    fn files_outside_the_model_are_not_reported() {
         let root = tempfile::tempdir().expect("folder");
         std::fs::create_dir_all(root.path().join("m/1")).expect("folder");
         std::fs::write(root.path().join("empty"), "").expect("file");
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_were_meant_as_configurations() {
+    fn misnamed_configurations_are_reported() {
         for name in [
             "config.pbtext",
             "Config.pbtxt",

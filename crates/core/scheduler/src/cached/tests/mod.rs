@@ -12,7 +12,7 @@ use self::fixture::{Elsewhere, Fixture, asking, entry, got, is_open, once, with_
 use super::*;
 
 #[test]
-fn a_hit_is_answered_at_once_and_counts_as_a_success_without_an_execution() {
+fn a_hit_is_answered_at_once_and_counts_as_success_without_execution() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let mut first = fixture.submit(with_id(1, "a"));
@@ -34,7 +34,7 @@ fn a_hit_is_answered_at_once_and_counts_as_a_success_without_an_execution() {
 }
 
 #[test]
-fn equal_requests_at_the_same_time_are_executed_once() {
+fn simultaneous_equal_requests_are_executed_once() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let mut answers: Vec<Answer> = (0..5).map(|_| fixture.submit(asking(1))).collect();
@@ -50,7 +50,7 @@ fn equal_requests_at_the_same_time_are_executed_once() {
 }
 
 #[test]
-fn requests_of_other_priorities_and_with_time_outs_do_not_wait() {
+fn requests_with_other_priorities_or_timeouts_do_not_wait() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let timeout = Some(Duration::from_secs(1));
@@ -68,7 +68,7 @@ fn requests_of_other_priorities_and_with_time_outs_do_not_wait() {
 }
 
 #[test]
-fn without_joining_each_is_executed() {
+fn without_joining_each_request_is_executed() {
     once(|| {
         let fixture = Fixture::new(Arc::new(LocalCache::new(10_000)), false, "");
         let _answers = [fixture.submit(asking(1)), fixture.submit(asking(1))];
@@ -80,7 +80,7 @@ fn without_joining_each_is_executed() {
 }
 
 #[test]
-fn a_failure_is_the_first_requests_own_and_is_not_stored() {
+fn a_failure_is_sent_only_to_the_first_request_and_not_stored() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let mut answers: Vec<Answer> = (0..3).map(|_| fixture.submit(asking(1))).collect();
@@ -97,7 +97,7 @@ fn a_failure_is_the_first_requests_own_and_is_not_stored() {
 }
 
 #[test]
-fn a_first_request_that_is_lost_takes_no_other_with_it() {
+fn a_lost_first_request_does_not_fail_the_waiting_ones() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let (mut first, mut second) = (fixture.submit(asking(1)), fixture.submit(asking(1)));
@@ -111,7 +111,7 @@ fn a_first_request_that_is_lost_takes_no_other_with_it() {
 }
 
 #[test]
-fn a_first_request_whose_client_has_left_is_executed_as_long_as_others_wait() {
+fn an_abandoned_first_request_is_executed_while_others_wait() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let is_closed =
@@ -129,7 +129,7 @@ fn a_first_request_whose_client_has_left_is_executed_as_long_as_others_wait() {
 }
 
 #[test]
-fn a_cancelled_request_leaves_those_that_wait() {
+fn a_cancelled_request_does_not_affect_the_waiting_ones() {
     once(|| {
         let fixture = Fixture::local(10_000);
         let mut first = fixture.submit(asking(1));
@@ -148,7 +148,7 @@ fn a_cancelled_request_leaves_those_that_wait() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_shared_and_not_stored() {
+fn a_response_too_large_for_the_cache_is_shared_but_not_stored() {
     once(|| {
         let fixture = Fixture::local(10);
         let mut answers = [fixture.submit(asking(1)), fixture.submit(asking(1))];
@@ -164,7 +164,7 @@ fn an_answer_that_does_not_fit_is_shared_and_not_stored() {
 }
 
 #[test]
-fn a_refusal_comes_back_with_its_responder() {
+fn a_refusal_returns_its_responder() {
     once(|| {
         let fixture = Fixture::local(10_000);
         *fixture.executor.is_full.lock_unpoisoned() = true;
@@ -182,7 +182,7 @@ fn a_refusal_comes_back_with_its_responder() {
 }
 
 #[test]
-fn a_hit_does_not_overtake_where_the_order_is_preserved() {
+fn a_hit_does_not_overtake_when_ordering_is_preserved() {
     once(|| {
         let order = "dynamic_batching { preserve_ordering: true }";
         let fixture = Fixture::new(Arc::new(LocalCache::new(10_000)), true, order);
@@ -201,7 +201,7 @@ fn a_hit_does_not_overtake_where_the_order_is_preserved() {
 }
 
 #[test]
-fn a_look_up_elsewhere_goes_on_when_it_is_over() {
+fn a_request_continues_after_a_remote_lookup() {
     once(|| {
         let cache = Arc::<Elsewhere>::default();
         let fixture = Fixture::new(cache.clone(), true, "");
@@ -220,7 +220,7 @@ fn a_look_up_elsewhere_goes_on_when_it_is_over() {
 }
 
 #[test]
-fn what_comes_from_elsewhere_must_fit_the_model() {
+fn remote_entries_must_match_the_model() {
     once(|| {
         let cache = Arc::<Elsewhere>::default();
         let fixture = Fixture::new(cache.clone(), true, "");
@@ -238,7 +238,7 @@ fn what_comes_from_elsewhere_must_fit_the_model() {
 }
 
 #[test]
-fn a_look_up_that_is_lost_answers_its_request_and_lets_others_go_on() {
+fn a_lost_lookup_fails_its_request_and_the_next_one_is_executed() {
     once(|| {
         let cache = Arc::<Elsewhere>::default();
         let fixture = Fixture::new(cache.clone(), true, "");
@@ -252,7 +252,7 @@ fn a_look_up_that_is_lost_answers_its_request_and_lets_others_go_on() {
 }
 
 #[test]
-fn closing_waits_for_look_ups_and_refuses_what_comes_later() {
+fn closing_waits_for_lookups_and_refuses_later_requests() {
     once(|| {
         let cache = Arc::<Elsewhere>::default();
         let fixture = Fixture::new(cache.clone(), true, "");
@@ -270,9 +270,9 @@ fn closing_waits_for_look_ups_and_refuses_what_comes_later() {
     });
 }
 
-/// Threads that send the same request while another one answers: each gets its answer, and what is executed is executed once.
+/// Threads send the same request while another answers: each gets its response from one execution.
 #[test]
-fn threads_that_meet_share_one_execution() {
+fn concurrent_threads_share_one_execution() {
     let run = || {
         let fixture = Arc::new(Fixture::local(10_000));
         let askers: Vec<_> = (0..3)

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_part_is_found() {
+    fn the_fixed_cost_of_an_execution_is_estimated() {
         let mut cost = ExecutionCost::default();
         assert_eq!(cost.worth(1), Duration::ZERO);
         cost.note(1, MS * 3);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn where_batches_gain_nothing_no_time_is_worth_it() {
+    fn without_gain_from_batching_no_delay_is_worthwhile() {
         let mut cost = ExecutionCost::default();
         for size in [1, 2, 8] {
             cost.note(size, MS * (size * size) as u32);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_changes_with_the_model_and_is_bounded() {
+    fn estimates_follow_the_model_and_are_bounded() {
         let mut cost = ExecutionCost::default();
         let mut run = |fixed: u32| {
             for _ in 0..200 {

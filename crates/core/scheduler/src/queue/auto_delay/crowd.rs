@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_once_does_not_count() {
+    fn a_single_peak_does_not_count() {
         let mut crowd = InFlightPeak::default();
         for _ in 0..4 * WINDOW {
             crowd.note(1);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_forgotten() {
+    fn callers_that_left_are_forgotten() {
         let mut crowd = InFlightPeak::default();
         (0..2).for_each(|_| crowd.note(16));
         let mut executions = 0;

@@ -62,7 +62,7 @@ mod tests {
     const US: Duration = Duration::from_micros(1);
 
     #[test]
-    fn long_gaps_among_short_ones_do_not_count() {
+    fn rare_long_gaps_are_ignored() {
         let mut gaps = ArrivalGaps::default();
         let mut now = Instant::now();
         assert_eq!(gaps.usual(), None);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_count_while_somebody_is_missing() {
+    fn gaps_count_only_while_callers_are_missing() {
         let mut gaps = ArrivalGaps::default();
         let now = Instant::now();
         gaps.arrived(now, false);

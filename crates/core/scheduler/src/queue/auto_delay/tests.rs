@@ -271,7 +271,7 @@ fn best_fixed(model: Model, load: Load) -> Outcome {
 }
 
 #[test]
-fn callers_that_ask_again_get_as_much_as_with_the_best_fixed_delay() {
+fn repeating_callers_get_the_throughput_of_the_best_fixed_delay() {
     for (callers, think) in
         [(2, 100), (4, 100), (8, 30), (12, 100), (16, 100), (16, 1000), (24, 300), (64, 100)]
     {
@@ -290,9 +290,9 @@ fn callers_that_ask_again_get_as_much_as_with_the_best_fixed_delay() {
     }
 }
 
-/// As on a machine whose processors the model takes: one caller of eight is late.
+/// One caller of eight is late, as on a machine with busy processors.
 #[test]
-fn callers_that_are_late_at_times_are_waited_for() {
+fn occasionally_late_callers_are_waited_for() {
     for instances in [1, 2] {
         let model = Model { instances, fixed: MS * 3, per_item: MS * 12, ..MODEL };
         let load = Load::LateCallers(16, US * 100);
@@ -302,7 +302,7 @@ fn callers_that_are_late_at_times_are_waited_for() {
 }
 
 #[test]
-fn requests_that_come_at_random_are_hardly_later_than_without_a_delay() {
+fn random_arrivals_are_hardly_delayed() {
     for rate in [10.0, 100.0, 300.0, 1000.0, 2000.0] {
         let load = Load::Rate(rate);
         let none = outcome(MODEL, Delay::Fixed(Duration::ZERO), load);
@@ -314,7 +314,7 @@ fn requests_that_come_at_random_are_hardly_later_than_without_a_delay() {
 }
 
 #[test]
-fn a_model_that_gains_nothing_by_batches_waits_for_nothing() {
+fn a_model_without_gain_from_batching_has_no_delay() {
     let model = Model { fixed: Duration::ZERO, per_item: MS, ..MODEL };
     let mut run = Run::new(model, Delay::Auto, Load::Callers(6, US * 100), 3);
     run.run_for(MS * 2000);
@@ -347,7 +347,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nobody_waits_for_longer_than_the_bound_while_an_instance_is_free(model in models(), before in loads(), after in loads(), seed: u64) {
+    fn no_request_waits_longer_than_the_bound_while_an_instance_is_free(model in models(), before in loads(), after in loads(), seed: u64) {
         let mut run = Run::new(model, Delay::Auto, before, seed);
         run.run_for(MS * 500);
         run.change_load(after);
@@ -359,7 +359,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lone_caller_waits_for_nothing(model in models(), think in 0u32..5000, seed: u64) {
+    fn a_lone_caller_has_no_delay(model in models(), think in 0u32..5000, seed: u64) {
         let mut run = Run::new(model, Delay::Auto, Load::Callers(1, US * (think + 1)), seed);
         run.run_for(MS * 500);
         prop_assert!(!run.batches.is_empty());
@@ -367,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_left_alone_soon_waits_for_nothing(model in models(), before in loads(), think in 0u32..5000, seed: u64) {
+    fn the_last_remaining_caller_soon_has_no_delay(model in models(), before in loads(), think in 0u32..5000, seed: u64) {
         let mut run = Run::new(model, Delay::Auto, before, seed);
         run.run_for(MS * 500);
         run.change_load(Load::Callers(1, US * (think + 1)));
@@ -382,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn more_callers_are_noticed(model in models(), seed: u64) {
+    fn additional_callers_are_noticed(model in models(), seed: u64) {
         let model = Model { instances: 1, max_batch: 8, fixed: MS * 3 + model.fixed, ..model };
         let mut run = Run::new(model, Delay::Auto, Load::Callers(1, US * 100), seed);
         run.run_for(MS * 500);
@@ -395,7 +395,7 @@ proptest! {
     }
 }
 
-/// Four callers of six are answered together, and the other two have waited for longer than the bound by then.
+/// Four callers of six are answered together, when the other two have waited longer than the bound.
 #[test]
 fn an_execution_longer_than_the_bound_does_not_split_the_callers() {
     let model = Model { instances: 1, max_batch: 8, fixed: US * 7253, per_item: US * 1990 };

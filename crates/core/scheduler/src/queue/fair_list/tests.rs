@@ -36,7 +36,7 @@ fn flooded(turn_items: u64, settled: usize, taken: usize) -> FairList<Fake> {
 }
 
 #[test]
-fn a_flood_of_one_client_is_no_wait_for_another() {
+fn a_flood_of_one_client_does_not_delay_another() {
     let mut list = flooded(1, 3, 10);
     list.push_back(of(2, 2000, 1));
     list.push_back(of(2, 2001, 1));
@@ -46,7 +46,7 @@ fn a_flood_of_one_client_is_no_wait_for_another() {
 }
 
 #[test]
-fn what_is_settled_stays_before_what_comes_later() {
+fn settled_positions_stay_before_later_arrivals() {
     let mut list = flooded(1, 0, 0);
     (2000..2010).for_each(|id| list.push_back(of(2, id, 1)));
     for index in 0..4 {
@@ -60,7 +60,7 @@ fn what_is_settled_stays_before_what_comes_later() {
 }
 
 #[test]
-fn a_turn_has_the_items_of_a_batch_where_requests_may_not_fit_together() {
+fn a_turn_has_one_batch_of_items_if_requests_may_not_join() {
     let mut list = flooded(4, 0, 0);
     (2000..2006).for_each(|id| list.push_back(of(2, id, 2)));
     let order = ids(&mut list);
@@ -68,7 +68,7 @@ fn a_turn_has_the_items_of_a_batch_where_requests_may_not_fit_together() {
 }
 
 #[test]
-fn turns_are_of_items_and_not_of_requests() {
+fn turns_count_items_and_not_requests() {
     let mut list = FairList::new(1);
     (0..100).for_each(|id| list.push_back(of(1, id, 8)));
     (1000..1100).for_each(|id| list.push_back(of(2, id, 1)));
@@ -81,7 +81,7 @@ fn turns_are_of_items_and_not_of_requests() {
 }
 
 #[test]
-fn requests_that_nobody_waits_for_cost_their_client_no_turn() {
+fn abandoned_requests_use_up_no_turn() {
     let mut list = FairList::new(1);
     for id in 0..100 {
         let mut entry = of(1, id, 1);
@@ -98,7 +98,7 @@ fn requests_that_nobody_waits_for_cost_their_client_no_turn() {
 }
 
 #[test]
-fn a_request_that_is_put_back_comes_first_again() {
+fn a_returned_request_is_first_again() {
     let mut list = flooded(1, 0, 0);
     list.push_back(of(2, 2000, 1));
     let mut taken = take(&mut list, 2);
@@ -141,9 +141,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against one queue per client: nothing is lost, made up or reordered within a client, and the counts fit.
+    /// Compares with one queue per client: no request is lost, invented or reordered, and the counts match.
     #[test]
-    fn each_client_finds_a_queue(steps in steps(), turn_items in 1u64..9) {
+    fn each_client_sees_a_first_in_first_out_queue(steps in steps(), turn_items in 1u64..9) {
         let mut list = FairList::new(turn_items);
         let mut expected: Vec<VecDeque<usize>> = vec![VecDeque::new(); 5];
         let (mut last, mut next_id) = (None::<Fake>, 0);
@@ -196,9 +196,9 @@ proptest! {
         prop_assert!(expected.iter().all(VecDeque::is_empty));
     }
 
-    /// Whatever was served before, the first request of a client that comes waits for one turn of each other at most.
+    /// A new client's first request waits for at most one turn of each other client, in any state.
     #[test]
-    fn the_first_request_of_a_client_waits_for_one_turn_of_each_other(
+    fn a_clients_first_request_waits_for_one_turn_of_each_other_client(
         steps in steps(), turn_items in 1u64..9,
     ) {
         let mut list = FairList::new(turn_items);

@@ -36,7 +36,7 @@ fn check(preferred: &[u32], delay_ms: u32, age_ms: u32, sizes: &[u64], expected:
 }
 
 #[test]
-fn without_a_delay_what_there_is_is_sent() {
+fn without_a_delay_the_waiting_requests_are_sent() {
     check(&[], 0, 0, &[], "empty");
     check(&[], 0, 0, &[1; 5], "take 5");
     check(&[], 0, 0, &[1; 20], "take 8");
@@ -45,7 +45,7 @@ fn without_a_delay_what_there_is_is_sent() {
 }
 
 #[test]
-fn without_a_delay_the_largest_preferred_size_reached_is_sent() {
+fn without_a_delay_the_largest_reached_preferred_size_is_sent() {
     check(&[2, 4], 0, 0, &[1; 3], "take 2");
     check(&[2, 4], 0, 0, &[1; 5], "take 4");
     check(&[2, 4], 0, 0, &[1; 1], "take 1");
@@ -67,7 +67,7 @@ fn with_a_delay_the_batch_waits_for_a_preferred_size() {
 }
 
 #[test]
-fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
+fn with_look_ahead_later_fitting_requests_move_forward() {
     let config = batching(&[], Duration::ZERO);
     let now = Instant::now();
     let taken = |clients: [u64; 2], look_ahead: usize| {
@@ -92,7 +92,7 @@ fn requests_behind_others_are_brought_forward_where_the_rules_look_ahead() {
 }
 
 #[test]
-fn requests_of_another_shape_end_a_batch() {
+fn a_request_of_another_shape_ends_the_batch() {
     let config = batching(&[], MS * 10);
     let (rules, start) = (BatchRules::dynamic(&config, 8), Instant::now());
     let mut queue = PriorityQueue::new(Some(&config), 1);
@@ -104,7 +104,7 @@ fn requests_of_another_shape_end_a_batch() {
 }
 
 #[test]
-fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
+fn the_delay_counts_from_the_oldest_request_and_timeouts_shorten_it() {
     let mut config = batching(&[], MS * 10);
     config.default_queue_policy.default_timeout = Some(MS * 30);
     config.default_queue_policy.allows_timeout_override = true;
@@ -123,7 +123,7 @@ fn the_delay_counts_from_the_oldest_request_and_a_timeout_shortens_the_wait() {
 }
 
 #[test]
-fn a_request_may_only_shorten_its_timeout_and_only_where_allowed() {
+fn a_request_may_only_shorten_its_timeout_and_only_if_allowed() {
     let expiry = |allows_timeout_override, wanted: u32| {
         let mut config = batching(&[], Duration::ZERO);
         config.default_queue_policy.default_timeout = Some(MS * 30);
@@ -161,7 +161,7 @@ fn delayed_requests_are_served_after_the_timely_ones_of_their_level() {
 }
 
 #[test]
-fn a_full_level_refuses_and_others_do_not() {
+fn a_full_level_refuses_while_others_accept() {
     let mut config = batching(&[], Duration::ZERO);
     config.priority_levels = 2;
     config.default_priority_level = 2;
@@ -174,9 +174,9 @@ fn a_full_level_refuses_and_others_do_not() {
     assert_eq!([push(1), push(1), push(2), push(2)], [true, false, true, true]);
 }
 
-/// One level for each request: of as many as there can be, those exist that have a request, and a few.
+/// Each request has its own level: only levels with requests exist, and a few more.
 #[test]
-fn levels_exist_as_long_as_they_have_requests() {
+fn levels_exist_only_while_they_have_requests() {
     const REQUESTS: usize = 20_000;
     let mut config = batching(&[], Duration::ZERO);
     config.priority_levels = u64::MAX;
@@ -225,7 +225,7 @@ fn levels_exist_as_long_as_they_have_requests() {
 }
 
 #[test]
-fn those_whose_time_is_over_leave_wherever_they_stand() {
+fn expired_requests_leave_from_any_position() {
     let mut config = batching(&[], Duration::ZERO);
     config.default_queue_policy.default_timeout = Some(MS * 30);
     config.default_queue_policy.allows_timeout_override = true;

@@ -223,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn batches_are_uniform_and_no_larger_than_allowed(script in scripts()) {
+    fn batches_are_uniform_and_within_the_maximum_size(script in scripts()) {
         for Taken { batch, .. } in Simulation::new(script).run().taken {
             prop_assert!(batch.iter().map(|f| f.items).sum::<u64>() <= MAX_ITEMS);
             prop_assert!(batch.iter().all(|f| same_shape(f, &batch[0])));
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn requests_of_each_client_are_taken_in_the_order_of_arrival(mut script in scripts()) {
+    fn requests_of_each_client_are_taken_in_order_of_arrival(mut script in scripts()) {
         // Looking ahead and a DELAY timeout reorder on purpose.
         script.look_ahead = 0;
         script.timeout = script.timeout.map(|(_, t)| (TimeoutAction::Reject, t));
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn one_client_is_served_in_the_order_of_arrival(mut script in scripts()) {
+    fn a_single_client_is_served_in_order_of_arrival(mut script in scripts()) {
         script.look_ahead = 0;
         script.timeout = script.timeout.map(|(_, t)| (TimeoutAction::Reject, t));
         for client in [None, Some(7)] {
@@ -255,7 +255,7 @@ proptest! {
     }
 
     #[test]
-    fn the_oldest_request_is_in_every_batch_whatever_is_brought_forward(mut script in scripts()) {
+    fn the_oldest_request_is_in_every_batch(mut script in scripts()) {
         script.timeout = None;
         let taken = Simulation::new(script.of_client(None)).run().taken;
         let firsts: Vec<_> = taken.iter().map(|t| t.batch[0].id).collect();
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_waits_longer_than_the_delay_while_an_instance_is_free(mut script in scripts()) {
+    fn no_request_waits_longer_than_the_delay_while_an_instance_is_free(mut script in scripts()) {
         script.instances = script.arrivals.len();
         let delay = script.delay;
         for Taken { at, batch, .. } in Simulation::new(script).run().taken {
@@ -277,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn a_preferred_size_within_reach_is_taken_until_the_delay_is_over(mut script in scripts()) {
+    fn a_reachable_preferred_size_is_waited_for_until_the_delay_ends(mut script in scripts()) {
         for arrival in &mut script.arrivals {
             *arrival = Arrival {
                 items: 1,

@@ -61,7 +61,7 @@ fn dropped(sequences: &mut Sequences<Fake>) -> Vec<(usize, &'static str)> {
 }
 
 #[test]
-fn a_sequence_that_gave_way_is_told_once_and_a_slot_is_free() {
+fn an_evicted_sequence_is_reported_once_and_its_slot_is_free() {
     let now = Instant::now();
     let mut all = sequences(&config(0, "oldest { max_candidate_sequences: 2 }"), 1, (0, 0), now);
     push(&mut all, fake(1, 10, "s", now));
@@ -84,7 +84,7 @@ fn a_sequence_that_gave_way_is_told_once_and_a_slot_is_free() {
 }
 
 #[test]
-fn of_many_sequences_that_gave_way_the_last_ones_are_remembered() {
+fn the_latest_evicted_sequences_are_remembered() {
     let now = Instant::now();
     let mut all = sequences(&config(0, "oldest { max_candidate_sequences: 2 }"), 1, (0, 0), now);
     for number in 1..=3000 {
@@ -100,7 +100,7 @@ fn of_many_sequences_that_gave_way_the_last_ones_are_remembered() {
 }
 
 #[test]
-fn each_sequence_has_its_row_and_rows_without_a_request_are_not_ready() {
+fn each_sequence_has_its_row_and_idle_rows_are_not_ready() {
     let now = Instant::now();
     let mut all = sequences(&config(4, "direct {}"), 1, (0, 0), now);
     for (id, sequence) in [(1, 10), (2, 20), (3, 30)] {
@@ -130,9 +130,9 @@ fn requests_of_another_shape_wait_for_the_next_batch() {
     assert_eq!(run(&mut all, 0, now), [None, Some(2)]);
 }
 
-/// The model was replaced: who had a place sends the next request elsewhere.
+/// The model was replaced: sequences with a slot send their next request to the new one.
 #[test]
-fn sequences_give_way_when_new_requests_go_elsewhere() {
+fn idle_sequences_lose_their_slots_when_the_model_is_replaced() {
     let now = Instant::now();
     let mut all = sequences(&config(1, "direct {}"), 2, (0, 0), now);
     (1..=5).for_each(|n| drop(push(&mut all, fake(n, n as u64, "s", now))));
@@ -149,7 +149,7 @@ fn sequences_give_way_when_new_requests_go_elsewhere() {
 }
 
 #[test]
-fn sequences_spread_over_instances_and_wait_in_the_order_of_arrival() {
+fn sequences_spread_over_instances_and_wait_in_order_of_arrival() {
     let now = Instant::now();
     let mut all = sequences(&config(2, "direct {}"), 2, (0, 0), now);
     let places: Vec<_> = (1..=5).map(|n| push(&mut all, fake(n, n as u64, "s", now))).collect();
@@ -167,7 +167,7 @@ fn sequences_spread_over_instances_and_wait_in_the_order_of_arrival() {
 }
 
 #[test]
-fn a_sequence_must_begin_and_have_a_name_of_its_own() {
+fn a_sequence_needs_a_start_and_its_own_id() {
     let now = Instant::now();
     let mut all = sequences(&config(2, "direct {}"), 1, (0, 0), now);
     let refusal =
@@ -186,7 +186,7 @@ fn a_sequence_must_begin_and_have_a_name_of_its_own() {
 }
 
 #[test]
-fn a_start_within_a_sequence_begins_it_again_in_its_slot() {
+fn a_start_within_a_sequence_restarts_it_in_its_slot() {
     let now = Instant::now();
     for strategy in ["direct {}", OLDEST] {
         let mut all = sequences(&config(2, strategy), 1, (0, 0), now);
@@ -205,7 +205,7 @@ fn a_start_within_a_sequence_begins_it_again_in_its_slot() {
 }
 
 #[test]
-fn one_that_nobody_waits_for_ends_its_sequence() {
+fn an_abandoned_request_ends_its_sequence() {
     let now = Instant::now();
     for strategy in ["direct {}", OLDEST] {
         let mut all = sequences(&config(2, strategy), 1, (0, 0), now);
@@ -243,7 +243,7 @@ fn abandoned_requests_are_found_wherever_they_wait() {
 }
 
 #[test]
-fn an_idle_sequence_makes_room() {
+fn an_idle_sequence_frees_its_slot() {
     let start = Instant::now();
     let mut all = sequences(&config(1, "max_sequence_idle_microseconds: 5000"), 1, (0, 0), start);
     push(&mut all, fake(1, 1, "s", start));
@@ -259,7 +259,7 @@ fn an_idle_sequence_makes_room() {
 }
 
 #[test]
-fn an_idle_sequence_is_over_although_nobody_looked() {
+fn an_idle_sequence_expires_without_being_polled() {
     let start = Instant::now();
     let mut all = sequences(&config(1, "max_sequence_idle_microseconds: 5000"), 1, (0, 0), start);
     push(&mut all, fake(1, 1, "s", start));
@@ -274,7 +274,7 @@ fn an_idle_sequence_is_over_although_nobody_looked() {
 }
 
 #[test]
-fn a_sequence_waits_for_a_slot_no_longer_than_its_requests_may() {
+fn a_sequence_waits_for_a_slot_only_until_its_requests_expire() {
     let start = Instant::now();
     let mut all = sequences(&config(1, "direct {}"), 1, (0, 0), start);
     push(&mut all, fake(1, 1, "s", start));
@@ -291,7 +291,7 @@ fn a_sequence_waits_for_a_slot_no_longer_than_its_requests_may() {
 }
 
 #[test]
-fn the_oldest_strategy_has_one_request_of_a_sequence_in_a_batch() {
+fn the_oldest_strategy_puts_one_request_of_a_sequence_in_a_batch() {
     let now = Instant::now();
     let mut all = sequences(&config(4, "oldest { max_candidate_sequences: 3 }"), 1, (0, 0), now);
     let order =
@@ -306,7 +306,7 @@ fn the_oldest_strategy_has_one_request_of_a_sequence_in_a_batch() {
 }
 
 #[test]
-fn a_direct_batch_waits_for_enough_slots() {
+fn a_direct_batch_waits_for_the_minimum_slot_utilization() {
     let start = Instant::now();
     let fields = "direct { max_queue_delay_microseconds: 5000 minimum_slot_utilization: 0.5 }";
     let mut all = sequences(&config(4, fields), 1, (0, 0), start);
@@ -321,7 +321,7 @@ fn a_direct_batch_waits_for_enough_slots() {
 }
 
 #[test]
-fn nothing_is_executed_before_enough_wait() {
+fn held_requests_wait_until_enough_are_queued() {
     let now = Instant::now();
     let mut all = sequences(&config(1, "direct {}"), 1, (2, 1), now);
     push(&mut all, fake(1, 1, "s", now));
@@ -333,7 +333,7 @@ fn nothing_is_executed_before_enough_wait() {
 }
 
 #[test]
-fn a_lost_instance_ends_its_sequences_and_tells_each_once() {
+fn a_failed_instance_ends_its_sequences_and_reports_each_once() {
     let now = Instant::now();
     let mut all = sequences(&config(1, "direct {}"), 2, (0, 0), now);
     for n in 1..=3 {
@@ -357,7 +357,7 @@ fn a_lost_instance_ends_its_sequences_and_tells_each_once() {
 }
 
 #[test]
-fn an_iterative_sequence_goes_on_until_its_request_does_not_come_back() {
+fn an_iterative_sequence_repeats_until_its_request_is_done() {
     let now = Instant::now();
     for strategy in ["direct {}", OLDEST] {
         let fields = format!("iterative_sequence: true {strategy}");
@@ -392,9 +392,9 @@ fn an_iterative_sequence_goes_on_until_its_request_does_not_come_back() {
     }
 }
 
-/// Between its own steps its one request waits for the instance: that is not the client's idleness. Triton ends it.
+/// The request waits for the instance between its own steps, so the client is not idle. Triton ends the sequence.
 #[test]
-fn an_iterative_sequence_outlives_its_idle_time_between_its_own_steps() {
+fn an_iterative_sequence_does_not_expire_between_its_own_steps() {
     let mut now = Instant::now();
     let fields = "max_sequence_idle_microseconds: 1000 iterative_sequence: true direct {}";
     let mut all = sequences(&config(2, fields), 1, (0, 0), now);

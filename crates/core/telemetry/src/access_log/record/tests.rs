@@ -36,7 +36,7 @@ fn line(record: &AccessRecord<'_>, format: AccessFormat) -> String {
 }
 
 #[test]
-fn text_has_every_field_in_its_order() {
+fn text_has_every_field_in_order() {
     assert_eq!(
         line(&record(), AccessFormat::Text),
         "2026-11-21T11:45:34.163989Z id=7 peer=127.0.0.1:40312 protocol=http method=POST \
@@ -46,7 +46,7 @@ fn text_has_every_field_in_its_order() {
 }
 
 #[test]
-fn json_has_every_field_in_its_order() {
+fn json_has_every_field_in_order() {
     let client = TraceContext::parse(HEADER.as_bytes()).expect("good");
     let trace = Some((client, client));
     let record = AccessRecord { id: "", version: None, queue: None, trace, ..record() };
@@ -77,7 +77,7 @@ fn values_cannot_forge_a_line_or_a_field() {
 }
 
 #[test]
-fn a_line_is_bounded_whatever_the_client_sends() {
+fn a_line_is_bounded_for_any_client_data() {
     let long = "é\n".repeat(1 << 20);
     for format in [AccessFormat::Text, AccessFormat::Json] {
         let record = AccessRecord { id: &long, path: &long, model: &long, ..record() };
@@ -89,7 +89,7 @@ fn a_line_is_bounded_whatever_the_client_sends() {
 
 proptest! {
     #[test]
-    fn any_json_line_parses_and_has_what_was_given(id: String, path: String, model: String) {
+    fn every_json_line_parses_and_contains_the_given_values(id: String, path: String, model: String) {
         let texts = [("id", &id), ("path", &path), ("model", &model)];
         prop_assume!(texts.iter().all(|(_, text)| text.len() <= MAX_TEXT));
         let record = AccessRecord { id: &id, path: &path, model: &model, ..record() };

@@ -14,7 +14,7 @@ pub(super) fn cached() -> ModelStatistics {
 }
 
 #[test]
-fn a_cached_model_has_the_figures_of_the_cache_and_no_quantiles_of_whole_requests() {
+fn a_cached_model_has_cache_metrics_and_no_request_quantiles() {
     let counted = cached();
     let micros = Duration::from_micros;
     for (look_up, insertion) in [(3, Some(micros(4))), (5, None)] {
@@ -52,7 +52,7 @@ fn a_cached_model_has_the_figures_of_the_cache_and_no_quantiles_of_whole_request
 }
 
 #[test]
-fn the_cache_in_memory_has_gauges_where_there_is_one() {
+fn the_local_cache_has_gauges() {
     let cache = CacheMetrics {
         capacity: 400,
         bytes: 100,

@@ -109,7 +109,7 @@ const FAMILIES: &[&str] = &[
 ];
 
 #[test]
-fn families_come_in_order_even_without_models() {
+fn families_are_in_order_even_without_models() {
     let text = page(&[], &PROCESS);
     let names: Vec<&str> = text
         .lines()
@@ -140,7 +140,7 @@ fn families_come_in_order_even_without_models() {
 }
 
 #[test]
-fn figures_of_a_model() {
+fn a_model_has_all_its_metrics() {
     let counted = ModelStatistics::default();
     let batch = BatchRecord { batch_size: 8, inferences: 8, ..BatchRecord::default() };
     let request = RequestRecord {
@@ -203,7 +203,7 @@ fn figures_of_a_model() {
 }
 
 #[test]
-fn large_and_small_numbers_have_no_exponent() {
+fn numbers_have_no_exponent() {
     let statistics = StatisticsSnapshot {
         inference_count: u64::MAX,
         success: DurationCount { count: 1, ns: 10_u64.pow(19) },
@@ -221,7 +221,7 @@ fn large_and_small_numbers_have_no_exponent() {
 }
 
 #[test]
-fn latency_counters_and_cpu_can_be_switched_off() {
+fn latency_and_cpu_metrics_can_be_switched_off() {
     let quiet = ProcessMetrics { has_counter_latencies: false, cpu: None, ..PROCESS };
     let text = page(&[], &quiet);
     assert!(!text.contains("_duration_us") && !text.contains("nv_cpu"), "{text}");
@@ -229,7 +229,7 @@ fn latency_counters_and_cpu_can_be_switched_off() {
 }
 
 #[test]
-fn gpus_have_their_families_when_there_are_some() {
+fn gpu_metrics_appear_with_gpus() {
     let first = GpuMetrics {
         uuid: "GPU-one".to_owned(),
         utilization: Some(0.37),
@@ -271,7 +271,7 @@ fn gpus_have_their_families_when_there_are_some() {
 }
 
 #[test]
-fn shared_metrics_are_those_published_last() {
+fn readers_see_the_latest_published_gpu_metrics() {
     let shared = SharedGpuMetrics::default();
     let reader = shared.clone();
     assert_eq!(reader.latest(), []);
@@ -291,7 +291,7 @@ fn everything() -> ModelStatistics {
 }
 
 #[test]
-fn histograms_and_summaries_come_after_the_gauges() {
+fn histograms_and_summaries_follow_the_gauges() {
     let ((statistics, distributions), tags) = (everything().scrape(), BTreeMap::new());
     let text = page(&[metrics(&statistics, &distributions, &tags)], &PROCESS);
     let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
@@ -316,7 +316,7 @@ fn histograms_and_summaries_come_after_the_gauges() {
 }
 
 #[test]
-fn distributions_of_a_model() {
+fn a_model_has_its_distributions() {
     let counted = everything();
     let request = |micros| RequestRecord {
         total: Duration::from_micros(micros),
@@ -363,7 +363,7 @@ fn distributions_of_a_model() {
 }
 
 #[test]
-fn a_model_without_requests_has_its_distributions_too() {
+fn a_model_without_requests_has_distributions_too() {
     let (statistics, distributions) = everything().scrape();
     let tags = BTreeMap::new();
     let text = page(&[metrics(&statistics, &distributions, &tags)], &PROCESS);
@@ -377,7 +377,7 @@ fn a_model_without_requests_has_its_distributions_too() {
 }
 
 #[test]
-fn figures_fit_each_other_while_requests_are_counted() {
+fn metrics_are_consistent_while_requests_are_counted() {
     let counted = everything();
     let request = RequestRecord { total: Duration::from_micros(64), ..RequestRecord::default() };
     let batch = BatchRecord { batch_size: 2, inferences: 2, ..BatchRecord::default() };
@@ -401,7 +401,7 @@ fn figures_fit_each_other_while_requests_are_counted() {
 }
 
 #[test]
-fn the_table_keeps_the_conventions_of_prometheus() {
+fn metric_names_follow_the_conventions_of_prometheus() {
     let mut names = Vec::new();
     for family in families::all() {
         let Family { name, kind, help, labels, .. } = family;
@@ -433,7 +433,7 @@ fn the_table_keeps_the_conventions_of_prometheus() {
 }
 
 #[test]
-fn every_family_of_a_page_is_in_the_reference() {
+fn every_rendered_family_is_in_the_reference() {
     let gpu = GpuMetrics { uuid: "GPU-one".to_owned(), ..GpuMetrics::default() };
     let mut figures = Figures::default();
     families::FIGURES.iter().for_each(|family| figures.set(family, 1_u64));

@@ -67,7 +67,7 @@ impl Polled for Poll<std::result::Result<KeyedResponse, Overflow>> {
 }
 
 #[test]
-fn only_what_can_be_sent_wakes_the_task() {
+fn only_a_response_that_can_be_sent_wakes_the_task() {
     let mut receiver = ResponseReceiver::new(1000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let wakes = Arc::new(Wakes::default());
     let waker = Waker::from(wakes.clone());
@@ -89,7 +89,7 @@ fn only_what_can_be_sent_wakes_the_task() {
 }
 
 #[test]
-fn an_overflow_discards_what_waits_and_cancels() {
+fn an_overflow_discards_waiting_responses_and_cancels() {
     let mut receiver = ResponseReceiver::new(4000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let cancellation = Cancellation::default();
     let mut big = receiver.responder(ResponseKey::Unordered(0), cancellation.clone());
@@ -106,7 +106,7 @@ fn an_overflow_discards_what_waits_and_cancels() {
 }
 
 #[test]
-fn an_overflow_can_leave_what_waits() {
+fn an_overflow_can_keep_waiting_responses() {
     let limit = 1 << 20;
     let mut receiver =
         ResponseReceiver::new(limit, OnOverflow::Deliver, &MemoryBudget::unlimited());
@@ -123,7 +123,7 @@ fn an_overflow_can_leave_what_waits() {
 }
 
 #[test]
-fn nobody_left_to_receive_is_reported_to_the_model() {
+fn a_dropped_receiver_is_reported_to_the_model() {
     let receiver = ResponseReceiver::new(1000, OnOverflow::Deliver, &MemoryBudget::unlimited());
     let mut responder = responder(&receiver, ResponseKey::Unordered(0));
     assert!(responder.send(bytes(1)));
@@ -132,7 +132,7 @@ fn nobody_left_to_receive_is_reported_to_the_model() {
 }
 
 #[test]
-fn nothing_stays_in_a_closed_receiver() {
+fn a_closed_receiver_keeps_no_responses() {
     let mut receiver = ResponseReceiver::new(1000, OnOverflow::Discard, &MemoryBudget::unlimited());
     let data = Buffer::from(vec![0; 10]);
     let mut responder = responder(&receiver, ResponseKey::Unordered(0));

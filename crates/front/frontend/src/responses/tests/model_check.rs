@@ -130,7 +130,7 @@ fn a_sleeping_receiver_is_woken_for_every_response() {
 }
 
 #[test]
-fn a_sleeping_receiver_is_woken_when_the_bound_is_passed() {
+fn a_sleeping_receiver_is_woken_when_the_limit_is_exceeded() {
     for on_overflow in [OnOverflow::Deliver, OnOverflow::Discard] {
         interleavings::check_random(
             move || {

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_element_ends_where_what_it_lies_in_ends() {
+    fn elements_may_not_exceed_their_container() {
         // SEQUENCE { SET { INTEGER 5 } }, the same with a length in two bytes, and nothing.
         for good in [&[0x30, 5, 0x31, 3, 2, 1, 5][..], &[0x30, 0x82, 0, 3, 2, 1, 5], &[]] {
             assert_eq!(check(good), Ok(()), "{good:?}");

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_stay_on_one_line_and_mean_one_thing() {
+    fn subjects_are_escaped_to_one_unambiguous_line() {
         for (name, expected) in [
             ("CN=trainer,O=Acme\\, Inc.", "CN=trainer,O=Acme\\, Inc."),
             ("CN=a\\0aadmin", "CN=a\\0aadmin"),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_is_refused() {
+    fn files_that_are_not_certificates_are_refused() {
         for der in [&b""[..], b"x", b"\x30\x82\xff\xff", b"\x30\x80\x00\x00", &[0x30; 5000]] {
             assert!(read(der).is_err());
         }

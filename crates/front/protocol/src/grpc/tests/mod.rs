@@ -108,7 +108,7 @@ fn text(s: &str) -> ParameterChoice {
 }
 
 #[test]
-fn raw_contents_stay_where_they_are() {
+fn raw_contents_are_not_copied() {
     let message = Bytes::from(request().encode_to_vec());
     let request = read(message.clone(), &config(), &RegionTable::default()).expect("good").0;
     let data = request.inputs[0].host().expect("host memory");
@@ -121,7 +121,7 @@ fn raw_contents_stay_where_they_are() {
 }
 
 #[test]
-fn every_field_of_a_request() {
+fn every_request_field_is_decoded() {
     let (request, plan) = decoded(|r| {
         r.id = "a7".into();
         r.model_version = "3".into();
@@ -150,7 +150,7 @@ fn every_field_of_a_request() {
 }
 
 #[test]
-fn values_that_mean_nothing_special() {
+fn neutral_parameter_values_are_ignored() {
     let request = decoded(|r| {
         set(r, "sequence_id", text(""));
         set(r, "timeout", Int64Param(-1));
@@ -175,7 +175,7 @@ fn check_typed(data_type: &str, contents: InferTensorContents, expected: &[u8]) 
 }
 
 #[test]
-fn typed_contents_of_every_kind() {
+fn typed_contents_of_every_kind_are_decoded() {
     let none = InferTensorContents::default;
     check_typed(
         "BOOL",
@@ -217,7 +217,7 @@ fn fp32s() -> InferTensorContents {
 /// Request, code and text; all observed on Triton 2.51.
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
-fn malformed_requests() {
+fn malformed_requests_are_refused() {
     let invalid = Code::InvalidArg;
     let cases: Vec<(Change, Code, &str)> = vec![
         (
@@ -444,7 +444,7 @@ fn malformed_requests() {
 }
 
 #[test]
-fn every_field_of_a_response() {
+fn every_response_field_is_encoded() {
     let tensor = Tensor::new("OUTPUT0", DataType::Int64, [1, 2], vec![7; 16]);
     let response = InferResponse {
         model_name: "m".into(),

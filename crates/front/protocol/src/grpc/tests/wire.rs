@@ -38,7 +38,7 @@ fn read_cut(whole: &Bytes, size: usize) -> Result<InferRequest> {
 }
 
 #[test]
-fn a_request_reads_the_same_however_it_is_cut() {
+fn a_request_decodes_the_same_at_any_split() {
     let sizes = [0, 1, 77, 5000, 2];
     let request = tensors(&sizes);
     let whole = Bytes::from(request.encode_to_vec());
@@ -57,7 +57,7 @@ fn a_request_reads_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn a_tensor_within_one_piece_is_shared_and_one_across_pieces_is_aligned() {
+fn a_tensor_in_one_piece_is_shared_and_a_split_one_is_aligned() {
     let whole = Bytes::from(tensors(&[5000]).encode_to_vec());
     let shared = read_cut(&whole, whole.len()).expect("whole");
     assert!(whole.as_ptr_range().contains(&shared.inputs[0].host().expect("host").as_ptr()));
@@ -66,7 +66,7 @@ fn a_tensor_within_one_piece_is_shared_and_one_across_pieces_is_aligned() {
 }
 
 #[test]
-fn a_cut_off_request_is_an_error() {
+fn a_truncated_request_is_an_error() {
     let whole = Bytes::from(tensors(&[50, 3]).encode_to_vec());
     // A length greater than what there is must fail before anything is allocated for it.
     let huge = Bytes::from_static(&[0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 2]);
@@ -79,9 +79,9 @@ fn a_cut_off_request_is_an_error() {
     }
 }
 
-/// A client that puts bytes into the wrong field reads which one it is.
+/// The error tells a client which field has the wrong bytes.
 #[test]
-fn the_field_and_byte_that_cannot_be_read_are_told() {
+fn decoding_errors_name_field_and_offset() {
     let request = |inputs: &[u8]| [b"\x0a\x01m", inputs].concat();
     let nested = |number: u8, value: &[u8]| [&[number, value.len() as u8], value].concat();
     let input = |fields: &[u8]| nested(0x2a, &[b"\x0a\x01I", fields].concat());
@@ -132,7 +132,7 @@ const UNREADABLE: &str = "Unable to parse request";
 /// What protobuf allows and clients seldom write: fields twice, of which the last one counts or which are joined, numbers
 /// packed and not, unknown fields.
 #[test]
-fn messages_that_are_put_together_are_read_as_protobuf_says() {
+fn concatenated_messages_are_merged_as_in_protobuf() {
     let first = changed(|r| {
         r.model_name = "other".into();
         set(r, "p", Int64Param(1));
@@ -204,9 +204,9 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// However the bytes are cut, and as protobuf's own reader understands them.
+    /// Any split gives the same result as protobuf's own reader.
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in messages(), size in 1usize..64) {
+    fn arbitrary_bytes_are_decoded_or_refused(bytes in messages(), size in 1usize..64) {
         let whole = Bytes::from(bytes);
         let outcome = format!("{:?}", read_cut(&whole, size));
         match ModelInferRequest::decode(&whole[..]) {

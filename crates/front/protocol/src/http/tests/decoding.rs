@@ -14,7 +14,7 @@ fn f32s(values: &[f32]) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_of_every_type() {
+fn numbers_of_every_type_are_decoded() {
     for (data_type, data, expected) in [
         ("BOOL", "[true,false]", vec![1, 0]),
         ("UINT8", "[0,255]", vec![0, 255]),
@@ -50,7 +50,7 @@ fn numbers_of_every_type() {
 }
 
 #[test]
-fn numbers_are_read_to_the_nearest_double() {
+fn numbers_are_rounded_to_the_nearest_double() {
     for text in [
         "0.1",
         "1e-7",
@@ -77,7 +77,7 @@ fn numbers_are_read_to_the_nearest_double() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_have_names() {
+fn nan_and_infinity_are_accepted_by_name() {
     let buffer = data_of("FP32", "[4]", "[NaN,Infinity,-Infinity,Inf]").expect("Triton's dialect");
     let values: Vec<f32> = buffer
         .host()
@@ -92,7 +92,7 @@ fn numbers_that_are_not_finite_have_names() {
 }
 
 #[test]
-fn nesting_does_not_matter() {
+fn nested_and_flat_data_are_equal() {
     let flat = data_of("FP32", "[2,2]", "[1,2,3,4]").expect("flat");
     assert_eq!(data_of("FP32", "[2,2]", "[[1,2],[3,4]]").expect("nested"), flat);
     assert_eq!(data_of("FP32", "[2,2]", " [ [ [1] , 2 ],\n[3,[[4]]]] ").expect("ragged"), flat);
@@ -101,7 +101,7 @@ fn nesting_does_not_matter() {
 }
 
 #[test]
-fn keys_may_come_in_any_order_and_the_first_of_two_counts() {
+fn keys_may_come_in_any_order_and_the_first_duplicate_counts() {
     let (request, plan) = decode_json(
         r#"{"outputs":[{"parameters":{"classification":3},"name":"O"}],"foo":[{"bar":null}],
             "inputs":[{"data":[[1],[2]],"x":{},"datatype":"INT32","shape":[2,1],"name":"I","name":"J"}],
@@ -118,14 +118,14 @@ fn keys_may_come_in_any_order_and_the_first_of_two_counts() {
 }
 
 #[test]
-fn strings_need_not_be_utf8() {
+fn strings_may_contain_invalid_utf8() {
     let json = b"{\"inputs\":[{\"name\":\"I\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"\xff\xfe\"]}]}";
     let (request, _) = decode_json(json).expect("as Triton");
     assert_eq!(request.inputs[0].host().expect("host memory"), [2, 0, 0, 0, 0xff, 0xfe]);
 }
 
 #[test]
-fn an_empty_tensor_needs_no_fitting_data() {
+fn an_empty_tensor_accepts_any_data() {
     for data in ["[]", "[1]", "5"] {
         assert!(data_of("FP32", "[0]", data).expect("not looked at").is_empty());
     }
@@ -151,7 +151,7 @@ fn binary_tensors_are_slices_of_the_body_in_input_order() {
 }
 
 #[test]
-fn request_parameters() {
+fn request_parameters_are_decoded() {
     let (request, plan) = decode_json(
         r#"{"inputs":[],"parameters":{"sequence_id":7,"sequence_start":true,"sequence_end":true,
             "priority":3,"timeout":1500,"binary_data_output":true,"s":"x","i":-4,"u":18446744073709551615,
@@ -173,7 +173,7 @@ fn request_parameters() {
 }
 
 #[test]
-fn of_what_comes_twice_the_first_counts() {
+fn the_first_of_two_equal_keys_counts() {
     let (request, plan) = decode_json(
         r#"{"id":"a","id":"b","parameters":{"x":1,"x":[],"priority":1,"priority":"2","sequence_id":"s",
             "sequence_id":7,"timeout":5,"timeout":6,"binary_data_output":true,"binary_data_output":false},
@@ -192,14 +192,14 @@ fn of_what_comes_twice_the_first_counts() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_text() {
+fn a_byte_order_mark_is_ignored() {
     let (request, _) = decode_json("\u{feff}{\"id\":\"a\",\"inputs\":[]}").expect("valid");
     assert_eq!(request.id, "a");
     decode_json("\u{feff}\u{feff}{}").expect_err("two of them");
 }
 
 #[test]
-fn correlation_ids_that_name_no_sequence() {
+fn zero_and_empty_correlation_ids_mean_no_sequence() {
     for (id, expected) in [
         ("0", CorrelationId::None),
         (r#""""#, CorrelationId::None),
@@ -211,7 +211,7 @@ fn correlation_ids_that_name_no_sequence() {
 }
 
 #[test]
-fn the_default_form_does_not_hold_for_named_outputs() {
+fn the_default_output_form_does_not_apply_to_listed_outputs() {
     let (request, plan) = decode_json(
         r#"{"inputs":[],"parameters":{"binary_data_output":true},
             "outputs":[{"name":"A"},{"name":"B","parameters":{"binary_data":true}}]}"#,
@@ -223,7 +223,7 @@ fn the_default_form_does_not_hold_for_named_outputs() {
 }
 
 #[test]
-fn raw_bodies_take_the_shape_of_the_one_input() {
+fn raw_bodies_take_the_shape_of_the_only_input() {
     for (max_batch_size, dims, size, expected) in [
         (0, &[-1][..], 8, &[2][..]),
         (8, &[-1], 8, &[1, 2]),
@@ -248,7 +248,7 @@ fn raw_bodies_take_the_shape_of_the_one_input() {
 }
 
 #[test]
-fn a_huge_shape_claims_no_memory() {
+fn a_huge_shape_allocates_no_memory() {
     let shape = "[1000000,1000000,100000]";
     let error = data_of("FP64", shape, "[1]").expect_err("too few");
     assert!(error.message().contains("Shape does not match true shape of 'data' field"));

@@ -23,7 +23,7 @@ fn text(json: Vec<u8>) -> String {
 }
 
 #[test]
-fn metadata() {
+fn metadata_is_written() {
     assert_eq!(
         text(to_json(&server_metadata("triton", "1.0", &["classification", "statistics"]))),
         format!(
@@ -39,7 +39,7 @@ fn metadata() {
 }
 
 #[test]
-fn index_leaves_out_what_is_not_known() {
+fn the_index_omits_unknown_fields() {
     let rows = [
         index_row("a".to_owned(), None, None, String::new()),
         index_row("b".to_owned(), Some(1), Some("READY"), String::new()),
@@ -52,7 +52,7 @@ fn index_leaves_out_what_is_not_known() {
 }
 
 #[test]
-fn statistics_in_triton_s_order() {
+fn statistics_keep_tritons_field_order() {
     let counters = ModelStatistics::default();
     counters.record_execution(
         &BatchRecord { batch_size: 2, inferences: 2, ..Default::default() },
@@ -72,7 +72,7 @@ fn statistics_in_triton_s_order() {
 }
 
 #[test]
-fn statistics_of_responses_in_triton_s_order() {
+fn response_statistics_keep_tritons_field_order() {
     let counters = ModelStatistics::default();
     let [compute_infer, compute_output] = [3, 4].map(Duration::from_nanos);
     let success =
@@ -89,12 +89,12 @@ fn statistics_of_responses_in_triton_s_order() {
 }
 
 #[test]
-fn errors_are_escaped() {
+fn error_messages_are_escaped() {
     assert_eq!(text(error_body("a \"b\"\n")), r#"{"error":"a \"b\"\n"}"#);
 }
 
 #[test]
-fn index_requests() {
+fn index_requests_are_parsed() {
     for (body, expected) in
         [("", false), ("{}", false), ("[1]", false), (r#"{"ready":true,"x":[1]}"#, true)]
     {
@@ -108,7 +108,7 @@ fn index_requests() {
 }
 
 #[test]
-fn load_requests() {
+fn load_requests_are_parsed() {
     let request =
         decode_load(br#"{"parameters":{"config":"{\"name\":\"m\"}","file:1/model.onnx":"AQID"}}"#)
             .expect("valid");
@@ -126,7 +126,7 @@ fn load_requests() {
 }
 
 #[test]
-fn load_and_unload_bodies_that_are_no_object_are_refused() {
+fn load_and_unload_bodies_must_be_objects() {
     for body in ["[]", "5", " \"config\"", "null"] {
         let error = decode_load(body.as_bytes()).expect_err(body);
         assert_eq!(error.message(), "the body of the request must be a JSON object");
@@ -136,7 +136,7 @@ fn load_and_unload_bodies_that_are_no_object_are_refused() {
 }
 
 #[test]
-fn unload_requests() {
+fn unload_requests_are_parsed() {
     for (body, expected) in [
         ("", false),
         (r#"{"parameters":{"unload_dependents":true}}"#, true),

@@ -36,7 +36,7 @@ fn tensor<const N: usize>(data_type: DataType, values: &[[u8; N]]) -> Tensor {
 }
 
 #[test]
-fn the_whole_document_in_triton_s_order() {
+fn the_response_keeps_tritons_field_order() {
     let mut answer = response(vec![
         tensor(DataType::Int32, &[1i32.to_le_bytes(), (-2i32).to_le_bytes()]),
         Tensor::new("P", DataType::Bytes, [1, 1], b"\x03\0\0\0a\"b".to_vec()),
@@ -56,7 +56,7 @@ fn the_whole_document_in_triton_s_order() {
 }
 
 #[test]
-fn data_of_every_type() {
+fn data_of_every_type_is_encoded() {
     check_data(tensor(DataType::Bool, &[[1], [0], [7]]), "[true,false,true]");
     check_data(tensor(DataType::Uint8, &[[0], [255]]), "[0,255]");
     check_data(tensor(DataType::Int8, &[[0x80]]), "[-128]");
@@ -80,7 +80,7 @@ fn data_of_every_type() {
 }
 
 #[test]
-fn written_floats_read_back_the_same() {
+fn written_floats_are_read_back_unchanged() {
     for bits in (0..u32::MAX).step_by(9_999_991) {
         let value = f32::from_bits(bits);
         if !value.is_finite() {
@@ -96,7 +96,7 @@ fn written_floats_read_back_the_same() {
 }
 
 #[test]
-fn half_precision_is_for_the_binary_form_only() {
+fn half_precision_needs_the_binary_form() {
     let half = tensor(DataType::Fp16, &[[0, 0x3c]]);
     let error =
         encode(response(vec![half.clone()]), &json_plan(), |_, _| None).expect_err("refused");
@@ -113,7 +113,7 @@ fn half_precision_is_for_the_binary_form_only() {
 }
 
 #[test]
-fn binary_outputs_share_the_tensor_s_memory() {
+fn binary_outputs_share_the_tensors_memory() {
     let (_, plan) = decode_json(
         r#"{"inputs":[],"outputs":[{"name":"A","parameters":{"binary_data":true}},{"name":"B"},
             {"name":"C","parameters":{"binary_data":true}}]}"#,
@@ -135,7 +135,7 @@ fn binary_outputs_share_the_tensor_s_memory() {
 }
 
 #[test]
-fn classes_stand_for_the_scores() {
+fn classification_replaces_the_scores() {
     let (_, plan) =
         decode_json(r#"{"inputs":[],"outputs":[{"name":"O","parameters":{"classification":2}}]}"#)
             .expect("valid");
@@ -152,7 +152,7 @@ fn classes_stand_for_the_scores() {
 }
 
 #[test]
-fn broken_strings_are_an_error_not_a_panic() {
+fn malformed_strings_are_an_error_and_no_panic() {
     let cut = Tensor::new("O", DataType::Bytes, [1], vec![9, 0, 0, 0, b'a']);
     let error = encode(response(vec![cut]), &json_plan(), |_, _| None).expect_err("cut short");
     assert_eq!(error.code(), Code::Internal);

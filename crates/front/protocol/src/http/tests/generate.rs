@@ -23,7 +23,7 @@ fn refused(result: Result<InferRequest>, code: Code, text: &str) {
 }
 
 #[test]
-fn the_input_is_named_whose_value_is_of_the_wrong_kind() {
+fn the_input_with_the_wrong_kind_of_value_is_named() {
     for (data_type, json, advice) in [
         (DataType::Fp32, r#"{"IN":"x"}"#, "its value is a string, FP32 takes numbers"),
         (
@@ -63,7 +63,7 @@ fn keys_become_tensors_parameters_and_the_id() {
 }
 
 #[test]
-fn names_reserved_in_inference_requests_mean_nothing_here() {
+fn reserved_parameter_names_have_no_effect_in_generate() {
     let json = r#"{"sequence_id":5,"sequence_start":1,"timeout":"x","priority":-3,"triton_x":1}"#;
     let request = decode_ints(json).expect("a request");
     assert_eq!(request.correlation_id, CorrelationId::None);
@@ -82,7 +82,7 @@ fn the_nested_object_is_unpacked() {
 }
 
 #[test]
-fn the_count_of_elements_gives_the_shape() {
+fn the_number_of_elements_gives_the_shape() {
     for (dims, batch, data, shape) in [
         (&[-1][..], 0, "[1,2,3]", &[3][..]),
         (&[-1], 0, "7", &[1]),
@@ -109,7 +109,7 @@ fn the_count_of_elements_gives_the_shape() {
 }
 
 #[test]
-fn counts_no_shape_holds_are_refused() {
+fn counts_that_fit_no_shape_are_refused() {
     let text = "The schema can not convert input 'IN' to tensor with proper shape";
     for (dims, data) in [
         (&[3][..], "1"),
@@ -125,7 +125,7 @@ fn counts_no_shape_holds_are_refused() {
 }
 
 #[test]
-fn every_data_type_has_its_form() {
+fn every_data_type_is_decoded() {
     for (data_type, data, bytes) in [
         (DataType::Bool, "true", &[1][..]),
         (DataType::Uint8, "255", &[255]),
@@ -201,7 +201,7 @@ fn data_of_the_wrong_kind_is_refused() {
 }
 
 #[test]
-fn mistakes_around_the_tensors() {
+fn invalid_parameters_and_ids_are_refused() {
     const PARAMETER: &str = "has invalid type. It should be either 'int', 'bool', or 'string'.";
     const ID: &str = "Unable to parse 'id': attempt to access JSON non-string as string";
     const OBJECT: &str = "Expected JSON object for keyword: 'parameters': attempt to access JSON non-object as object";
@@ -294,7 +294,7 @@ fn responses_are_flat_and_sorted() {
 }
 
 #[test]
-fn names_that_collide_are_written_once() {
+fn colliding_names_are_written_once() {
     let mut response = response(vec![
         output("model_name", DataType::Uint8, 1, &[1]),
         output("p", DataType::Uint8, 1, &[2]),
@@ -307,7 +307,7 @@ fn names_that_collide_are_written_once() {
 }
 
 #[test]
-fn outputs_of_none_one_and_many_elements() {
+fn outputs_with_zero_one_or_many_elements_are_written() {
     let numbers: Vec<u8> = [1.0f32, 0.1, f32::NAN].iter().flat_map(|x| x.to_le_bytes()).collect();
     for (output, expected) in [
         (output("O", DataType::Int32, 0, &[]), "[]"),

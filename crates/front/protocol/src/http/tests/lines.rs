@@ -37,7 +37,7 @@ fn response() -> InferResponse {
 }
 
 #[test]
-fn a_line_is_marked_final_or_not() {
+fn every_line_has_a_final_marker() {
     let (_, plan) = decoded("").expect("a request");
     let line = response_line(response(), true, &plan, |_, _| None).expect("has a JSON form");
     let expected = r#"{"id":"q","model_name":"m","model_version":"1","parameters":{"p":1,"triton_final_response":true},"outputs":[{"name":"OUT","datatype":"UINT8","shape":[1],"data":[7]}]}"#;
@@ -73,7 +73,7 @@ fn raw_binary_requests_are_answered_in_json() {
 }
 
 #[test]
-fn an_empty_final_response_is_promised_on_demand_and_only_here() {
+fn an_empty_final_response_is_sent_on_request_and_only_as_json_lines() {
     let rest = r#","parameters":{"triton_enable_empty_final_response":true}"#;
     let (request, plan) = decoded(rest).expect("a request");
     assert!(plan.wants_empty_final() && request.parameters.is_empty());

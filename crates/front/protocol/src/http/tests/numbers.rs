@@ -161,7 +161,7 @@ const NUMBERS: [&str; 62] = [
 ];
 
 #[test]
-fn numbers_are_the_same_in_bulk_and_one_by_one() {
+fn bulk_and_single_parsing_of_numbers_agree() {
     let mut taken = 0;
     for number in NUMBERS {
         for separator in [",", ", ", " ,\n\t", "],["] {
@@ -179,7 +179,7 @@ fn numbers_are_the_same_in_bulk_and_one_by_one() {
 }
 
 #[test]
-fn a_wrong_byte_is_refused_where_it_stands() {
+fn a_wrong_byte_is_reported_at_its_offset() {
     let texts = [
         "[0, -12.5,0.125 ,\n1234567.25, 0.1234567890123456, 3]",
         "[12, -3,0 ,\t77, 100, 3]",
@@ -202,7 +202,7 @@ fn a_wrong_byte_is_refused_where_it_stands() {
 }
 
 #[test]
-fn usual_elements_are_read_in_bulk() {
+fn common_elements_are_parsed_in_bulk() {
     fn is_plain<T: Element<N>, const N: usize>(texts: &[&str]) {
         for text in texts {
             let padded = padded(&format!("{text},"));
@@ -259,7 +259,7 @@ fn check_quotient(value: u64, power: usize) {
 }
 
 #[test]
-fn quotients_at_the_limits() {
+fn quotients_at_the_limits_are_exact() {
     for power in 0..30 {
         for value in [0, 1, 9, (1 << 53) - 1, 1 << 53, (1 << 53) + 1, i64::MAX as u64, u64::MAX] {
             check_quotient(value, power);
@@ -271,12 +271,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_numbers_are_the_same_in_bulk(numbers in prop::collection::vec(number(), 1..6)) {
+    fn bulk_and_single_parsing_agree_on_any_numbers(numbers in prop::collection::vec(number(), 1..6)) {
         check_array(&padded(&format!("[{}]", numbers.join(", "))), numbers.len());
     }
 
     #[test]
-    fn reals_are_read_as_the_standard_library_reads_them(text in "-?(0|[1-9][0-9]{0,20})\\.[0-9]{1,30}([eE]-?[0-9]{1,3})?") {
+    fn reals_are_parsed_like_the_standard_library(text in "-?(0|[1-9][0-9]{0,20})\\.[0-9]{1,30}([eE]-?[0-9]{1,3})?") {
         let expected: f64 = text.parse().expect("a number");
         let padded = padded(&format!("[{text},{text}]"));
         let (doubles, _) = fast(&padded, 2, DataType::Fp64, Elements::Kept);
@@ -290,7 +290,7 @@ proptest! {
     }
 
     #[test]
-    fn any_quotient_is_the_nearest(value in any::<u64>(), shift in 0u32..64, power in 0usize..24) {
+    fn any_quotient_is_the_nearest_double(value in any::<u64>(), shift in 0u32..64, power in 0usize..24) {
         check_quotient(value >> shift, power);
     }
 
@@ -300,17 +300,17 @@ proptest! {
     }
 
     #[test]
-    fn quotients_between_two_floats_are_not_rough((value, power) in rough_middles()) {
+    fn quotients_between_two_floats_are_rounded_exactly((value, power) in rough_middles()) {
         check_quotient(value, power);
     }
 
     #[test]
-    fn integers_are_written_as_the_standard_library_writes_them(value in any::<u64>(), shift in 0u32..64) {
+    fn integers_are_written_like_the_standard_library(value in any::<u64>(), shift in 0u32..64) {
         check_integer(value >> shift);
     }
 
     #[test]
-    fn floats_are_written_as_zmij_writes_them(bits in any::<u32>(), decimals in -9_999_999i32..10_000_000, down in 0i32..8) {
+    fn floats_are_written_like_zmij(bits in any::<u32>(), decimals in -9_999_999i32..10_000_000, down in 0i32..8) {
         check_float(f32::from_bits(bits));
         check_float((f64::from(decimals) / 10f64.powi(down)) as f32);
     }
@@ -340,7 +340,7 @@ fn check_float(value: f32) {
 }
 
 #[test]
-fn integers_around_powers_of_ten() {
+fn integers_around_powers_of_ten_are_written_correctly() {
     for power in 0..20 {
         let value = 10u64.pow(power);
         [value - 1, value, value + 1].into_iter().for_each(check_integer);
@@ -350,7 +350,7 @@ fn integers_around_powers_of_ten() {
 
 /// All exponents, with significands at their limits and without a pattern.
 #[test]
-fn floats_of_all_sizes() {
+fn floats_of_all_sizes_are_written_correctly() {
     let mut taken = 0;
     for exponent in 0..=255u32 {
         let spread = (0..500u32).map(|n| n.wrapping_mul(2_654_435_761) >> 9);
@@ -365,7 +365,7 @@ fn floats_of_all_sizes() {
 }
 
 #[test]
-fn a_syntax_error_inside_of_many_elements_has_its_offset() {
+fn a_syntax_error_among_many_elements_has_its_offset() {
     let text = format!("[{}1.5 2.5]", "0.25,".repeat(150));
     let (found, _) = fast(text.as_bytes(), 152, DataType::Fp32, Elements::Kept);
     let JsonError::Syntax { offset, .. } =

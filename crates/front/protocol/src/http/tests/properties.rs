@@ -106,7 +106,7 @@ proptest! {
         let _ = decode_generate(&bytes, &model, None);
     }
 
-    /// What is taken fills its shape, and can be written.
+    /// An accepted request fills its shapes and can be encoded.
     #[test]
     fn generate_never_panics_on_near_requests(pieces in prop::collection::vec(generate_piece(), 0..30)) {
         let json = format!("{{\"IN\":{}", pieces.concat());
@@ -127,9 +127,9 @@ proptest! {
         prop_assert!(JsonCursor::check_document(&flat).is_ok(), "{}", String::from_utf8_lossy(&flat));
     }
 
-    /// What a general JSON crate takes we take, and what it refuses we refuse, but for the dialect.
+    /// The parser accepts and refuses the same texts as a general JSON crate, except for Triton's dialect.
     #[test]
-    fn syntax_is_judged_like_serde_json(pieces in prop::collection::vec(piece(), 0..12)) {
+    fn syntax_errors_agree_with_serde_json(pieces in prop::collection::vec(piece(), 0..12)) {
         let text = pieces.concat();
         let is_dialect = text.contains("NaN");
         let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn doubles_are_read_exactly(value in any::<f64>()) {
+    fn doubles_are_decoded_exactly(value in any::<f64>()) {
         prop_assume!(value.is_finite());
         for text in [format!("{value:?}"), format!("{value:e}"), format!("{value}.0").replace(".0.0", ".0")] {
             let Ok(expected) = text.parse::<f64>() else { continue };
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn integers_are_read_exactly(unsigned in any::<u64>(), signed in any::<i64>()) {
+    fn integers_are_decoded_exactly(unsigned in any::<u64>(), signed in any::<i64>()) {
         let number = |text: String| JsonCursor::new(text.as_bytes()).number().expect("a number");
         prop_assert_eq!(number(unsigned.to_string()).as_u64(), Some(unsigned));
         prop_assert_eq!(number(signed.to_string()).as_i64(), Some(signed));

@@ -25,7 +25,7 @@ pub(super) fn sentence(message: &str) -> &str {
 }
 
 #[test]
-fn the_sentence_is_followed_by_where_it_is_and_what_would_be_right() {
+fn errors_have_tritons_sentence_then_place_and_advice() {
     let input = |members: &str| format!(r#"{{"inputs":[{{{members}}}]}}"#);
     let of = |data_type: &str, shape: &str, data: &str| {
         input(&format!(r#""data":{data},"name":"IN","shape":{shape},"datatype":"{data_type}""#))
@@ -77,7 +77,7 @@ fn the_sentence_is_followed_by_where_it_is_and_what_would_be_right() {
 }
 
 #[test]
-fn advice_about_much_and_deeply_nested_data_takes_no_longer_than_reading_it() {
+fn advice_takes_no_longer_than_parsing() {
     let (open, close) = ("[".repeat(90), "]".repeat(90));
     let numbers = "1,".repeat(200_000);
     let json = format!(
@@ -88,7 +88,7 @@ fn advice_about_much_and_deeply_nested_data_takes_no_longer_than_reading_it() {
 }
 
 #[test]
-fn syntax_errors_have_triton_s_texts_and_offsets() {
+fn syntax_errors_have_tritons_texts_and_offsets() {
     for (json, text) in [
         ("{", "Missing a name for object member. at 1"),
         ("{\"inputs\":[}", "Invalid value. at 11"),
@@ -120,7 +120,7 @@ fn syntax_errors_have_triton_s_texts_and_offsets() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over_and_counted() {
+fn a_byte_order_mark_is_skipped_and_counted_in_offsets() {
     let json = format!(
         "\u{feff}{}",
         r#"{"inputs":[{"name":"IN","shape":[1],"datatype":"INT32","data":[7]}]}"#
@@ -142,7 +142,7 @@ fn a_syntax_error_comes_before_any_other() {
 }
 
 #[test]
-fn missing_and_mistyped_members() {
+fn missing_and_mistyped_members_are_refused() {
     let missing = |field| {
         format!("Unable to parse '{field}': attempt to access non-existing object member '{field}'")
     };
@@ -196,7 +196,7 @@ fn check_data(data_type: &str, data: &str, code: Code, text: &str) {
 }
 
 #[test]
-fn data_that_does_not_fit() {
+fn data_that_does_not_match_the_shape_is_refused() {
     const MISMATCH: &str =
         "Unable to parse 'data': Shape does not match true shape of 'data' field";
     const DOUBLE: &str = "Unable to parse 'data': attempt to access JSON non-number as double";
@@ -243,7 +243,7 @@ fn data_that_does_not_fit() {
 }
 
 #[test]
-fn nesting_without_end_is_no_stack_overflow() {
+fn endless_nesting_does_not_overflow_the_stack() {
     for open in ["[", "{\"a\":", "[[{\"a\":"] {
         let error = decode_json(open.repeat(200_000)).expect_err("too deep");
         assert_eq!(error.message(), "JSON nesting depth exceeds maximum allowed limit (100)");
@@ -251,7 +251,7 @@ fn nesting_without_end_is_no_stack_overflow() {
 }
 
 #[test]
-fn exactly_one_source_of_data() {
+fn an_input_needs_exactly_one_source_of_data() {
     const RULE: &str = "Input must set only one of the following fields: 'data', 'binary_data_size' in \
                         'parameters', 'shared_memory_region' in 'parameters'. But ";
     for (input, text) in [
@@ -271,7 +271,7 @@ fn exactly_one_source_of_data() {
 }
 
 #[test]
-fn parameters_that_cannot_be() {
+fn invalid_parameters_are_refused() {
     let unsigned = "attempt to access JSON non-unsigned-integer as unsigned-integer";
     let boolean = "attempt to access JSON non-boolean as boolean";
     for (parameters, text) in [
@@ -304,7 +304,7 @@ fn parameters_that_cannot_be() {
 }
 
 #[test]
-fn output_parameters_that_cannot_be() {
+fn invalid_output_parameters_are_refused() {
     for (parameters, code, text) in [
         (
             r#"{"binary_data":1}"#,
@@ -335,7 +335,7 @@ fn output_parameters_that_cannot_be() {
 }
 
 #[test]
-fn binary_sizes_that_do_not_fit() {
+fn wrong_binary_sizes_are_refused() {
     let json = |size| {
         format!(
             r#"{{"inputs":[{{"name":"I","shape":[2],"datatype":"FP32","parameters":{{"binary_data_size":{size}}}}}]}}"#
@@ -368,7 +368,7 @@ fn binary_sizes_that_do_not_fit() {
 }
 
 #[test]
-fn raw_bodies_that_do_not_fit() {
+fn raw_bodies_of_the_wrong_size_are_refused() {
     let fp32 = |dims: &[i64]| vec![spec("IN", DataType::Fp32, dims)];
     for (inputs, size, text) in [
         (
@@ -413,7 +413,7 @@ fn raw_bodies_that_do_not_fit() {
 }
 
 #[test]
-fn an_input_given_twice() {
+fn an_input_given_twice_is_refused() {
     let input = r#"{"name":"I","shape":[1],"datatype":"FP32","data":[1]}"#;
     check(
         format!(r#"{{"id":"r","inputs":[{input},{input}]}}"#),
@@ -423,7 +423,7 @@ fn an_input_given_twice() {
 }
 
 #[test]
-fn an_output_asked_for_twice() {
+fn an_output_requested_twice_is_refused() {
     check(
         r#"{"inputs":[],"outputs":[{"name":"A"},{"name":"B"},{"name":"A"}]}"#,
         Code::InvalidArg,
@@ -433,7 +433,7 @@ fn an_output_asked_for_twice() {
 }
 
 #[test]
-fn a_long_correlation_id() {
+fn a_long_correlation_id_is_refused() {
     let with = |length| {
         format!(r#"{{"inputs":[],"parameters":{{"sequence_id":"{}"}}}}"#, "s".repeat(length))
     };
@@ -446,7 +446,7 @@ fn a_long_correlation_id() {
 }
 
 #[test]
-fn a_binary_tensor_without_the_header() {
+fn a_binary_tensor_without_the_length_header_is_refused() {
     let json = r#"{"inputs":[{"name":"I","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}}]}"#;
     check(
         format!("{json}\0\0\u{1}?\0\0\0@"),

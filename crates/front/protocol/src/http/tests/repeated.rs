@@ -44,7 +44,7 @@ fn check(
 }
 
 #[test]
-fn a_repeated_text_brings_its_own_data() {
+fn a_repeated_json_header_is_combined_with_new_data() {
     let (model, mut last) = (two_inputs(0), LastHeader::default());
     for number in 0..5 {
         check(&mut last, &model, None, TEXT, &[number, 1, 2, 3, 4, number]);
@@ -57,7 +57,7 @@ fn a_repeated_text_brings_its_own_data() {
 }
 
 #[test]
-fn a_text_is_read_again_for_another_model_or_version() {
+fn a_json_header_is_decoded_again_for_another_model_or_version() {
     let mut last = LastHeader::default();
     let renamed = galatea_config::testing::model_config(
         "name: 'other' backend: 'identity' input { name: 'IN0' data_type: TYPE_INT32 dims: -1 }
@@ -76,7 +76,7 @@ fn a_text_is_read_again_for_another_model_or_version() {
 }
 
 #[test]
-fn what_is_not_in_the_text_alone_is_not_kept() {
+fn requests_with_ids_parameters_or_json_data_are_not_kept() {
     let (model, mut last) = (two_inputs(0), LastHeader::default());
     let with_id = TEXT.replacen('{', r#"{"id":"7","#, 1);
     let with_parameter = TEXT.replacen('{', r#"{"parameters":{"a":1},"#, 1);
@@ -98,7 +98,7 @@ fn what_is_not_in_the_text_alone_is_not_kept() {
 }
 
 #[test]
-fn inputs_in_the_text_beside_binary_ones_are_read_each_time() {
+fn json_inputs_beside_binary_ones_are_decoded_each_time() {
     let (model, mut last) = (two_inputs(0), LastHeader::default());
     for number in 0..4 {
         let text = TEXT
@@ -121,7 +121,7 @@ fn a_kept_request_holds_no_data() {
 
 proptest! {
     #[test]
-    fn any_sequence_of_requests_is_decoded_as_each_would_be_alone(
+    fn repeated_requests_are_decoded_like_single_ones(
         requests in prop::collection::vec((0..3usize, 1..3u8, 0..3usize, 0..8usize, any::<u8>()), 1..20),
     ) {
         let models = [two_inputs(0), two_inputs(4), super::any_model()];

@@ -130,7 +130,7 @@ fn outputs_decode_from_raw_and_typed_contents() {
 }
 
 #[test]
-fn classes_are_asked_for_by_a_parameter_of_the_output() {
+fn classification_is_requested_by_an_output_parameter() {
     let mut template = template(Bytes::from_static(b"abcd"));
     template.outputs[0].classes = 3;
     let request = GrpcInfer::new(&target(Compression::None), &template, None).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn numbers_may_come_as_text() {
+fn numbers_may_be_given_as_text() {
     let value = json!({
         "name": "m",
         "max_batch_size": "8",
@@ -30,7 +30,7 @@ fn numbers_may_come_as_text() {
 }
 
 #[test]
-fn what_a_configuration_lacks_is_off() {
+fn omitted_configuration_fields_are_off() {
     let facts = model_config(&json!({"name": "m"}));
     assert_eq!(facts.max_batch_size, 0);
     assert!(!facts.dynamic_batching && !facts.decoupled && !facts.response_cache);
@@ -38,7 +38,7 @@ fn what_a_configuration_lacks_is_off() {
 }
 
 #[test]
-fn metadata_gives_tensors() {
+fn metadata_lists_the_tensors() {
     let metadata = model_metadata(&json!({
         "name": "m", "versions": ["1", "3"], "platform": "p",
         "inputs": [{"name": "A", "datatype": "FP32", "shape": [-1, "16"]}],
@@ -58,7 +58,7 @@ fn an_unknown_data_type_is_named() {
 }
 
 #[test]
-fn statistics_give_counts_and_times() {
+fn statistics_have_counts_and_times() {
     let facts = model_statistics(&json!({
         "name": "m", "version": "1", "inference_count": 4, "execution_count": "2",
         "inference_stats": {"success": {"count": 4, "ns": "99"}, "queue": {"count": 4}},
@@ -70,7 +70,7 @@ fn statistics_give_counts_and_times() {
 }
 
 #[test]
-fn an_index_may_lack_all_but_names() {
+fn an_index_entry_needs_only_a_name() {
     let entry =
         index_entry(&json!({"name": "m", "version": "2", "state": "UNAVAILABLE", "reason": "r"}));
     assert_eq!(

@@ -31,7 +31,7 @@ fn parse<'a>(
 }
 
 #[test]
-fn responses_survive_any_split() {
+fn responses_are_parsed_at_any_split() {
     for (bytes, status, keep_alive) in [
         (SIZED, 200, true),
         (CHUNKED, 200, true),
@@ -53,7 +53,7 @@ fn responses_survive_any_split() {
 }
 
 #[test]
-fn what_follows_a_response_is_left() {
+fn bytes_after_a_response_are_left() {
     for bytes in [SIZED, CHUNKED, REFUSED] {
         let mut buffer = BytesMut::from(bytes);
         buffer.extend_from_slice(b"HTTP/1.1 200");
@@ -64,7 +64,7 @@ fn what_follows_a_response_is_left() {
 }
 
 #[test]
-fn cut_off_responses_are_an_error() {
+fn truncated_responses_are_an_error() {
     for bytes in [SIZED, CHUNKED, INTERIM, REFUSED] {
         for end in 0..bytes.len() {
             assert_eq!(parse(true, [&bytes[..end]]), Err(ParseError::Truncated), "{end}");
@@ -99,7 +99,7 @@ fn malformed_responses_are_named() {
 }
 
 #[test]
-fn statuses_without_a_body_end_at_once() {
+fn responses_without_a_body_end_at_once() {
     let response = parse(true, [&b"HTTP/1.1 204 No Content\r\n\r\n"[..]]).unwrap();
     assert_eq!((response.status, response.keep_alive, response.body.len()), (204, true, 0));
 }
@@ -143,7 +143,7 @@ fn foreign_bytes() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn foreign_bytes_never_panic(bytes in foreign_bytes(), size in 1usize..40) {
+    fn arbitrary_bytes_cause_no_panic(bytes in foreign_bytes(), size in 1usize..40) {
         let _ = parse(true, bytes.chunks(size));
         let _ = parse(false, bytes.chunks(size));
         let _ = crate::decode_infer_response(&bytes);

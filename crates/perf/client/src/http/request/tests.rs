@@ -66,7 +66,7 @@ fn binary_tensors_follow_the_json() {
 }
 
 #[test]
-fn json_tensors_stand_in_the_json() {
+fn json_tensors_are_in_the_json() {
     let mut template = template(TensorFormat::Json, inline());
     template.parameters = vec![
         ("a".into(), ParameterValue::Int(-1)),
@@ -95,7 +95,7 @@ fn regions_replace_data() {
 }
 
 #[test]
-fn without_outputs_all_are_asked_for() {
+fn without_listed_outputs_all_are_requested() {
     let mut template = template(TensorFormat::Binary, inline());
     template.outputs.clear();
     let text = sent(&template, InferMark::default());
@@ -127,7 +127,7 @@ fn header_fields_cannot_break_lines() {
 }
 
 #[test]
-fn responses_give_binary_and_json_tensors() {
+fn responses_with_binary_and_json_tensors_are_read() {
     let json = r#"{"model_name":"m","outputs":[
         {"name":"A","datatype":"INT8","shape":[2],"parameters":{"binary_data_size":2}},
         {"name":"B","datatype":"BYTES","shape":[1],"data":["hi"]},
@@ -152,7 +152,7 @@ fn responses_give_binary_and_json_tensors() {
 }
 
 #[test]
-fn classes_are_asked_for_by_a_parameter_of_the_output() {
+fn classification_is_requested_by_an_output_parameter() {
     let mut template = template(TensorFormat::Binary, inline());
     template.outputs[0].classes = 3;
     let request = sent(&template, InferMark::default());

@@ -38,7 +38,7 @@ fn numbers_are_raw_and_strings_are_lines() {
 }
 
 #[test]
-fn texts_of_the_original() {
+fn directory_errors_equal_perf_analyzers() {
     let numbers: &[(DataType, &[i64])] = &[(Int16, &[2])];
     let strings: &[(DataType, &[i64])] = &[(Bytes, &[2])];
     let open: &[(DataType, &[i64])] = &[(Int16, &[-1])];
@@ -67,7 +67,7 @@ fn texts_of_the_original() {
 }
 
 #[test]
-fn a_directory_that_is_not_there() {
+fn a_missing_directory_is_an_error() {
     let missing = PathBuf::from("/does/not/exist");
     let error = read_directory(&model(&[(Int16, &[2])]), &missing).expect_err("no directory");
     assert!(error.to_string().starts_with("failed to read '/does/not/exist'"), "{error}");

@@ -20,14 +20,14 @@ fn bytes(step: &Step, input: usize) -> &[u8] {
 }
 
 #[test]
-fn zeros() {
+fn zero_data_is_all_zeros() {
     let step = step(&[(Fp32, &[2, 3]), (Uint8, &[])], false);
     assert_eq!(bytes(&step, 0), [0; 24]);
     assert_eq!(bytes(&step, 1), [0]);
 }
 
 #[test]
-fn random_numbers_are_valid_and_the_same_on_each_run() {
+fn random_numbers_are_valid_and_repeatable() {
     let tensors: &[(DataType, &[i64])] = &[
         (Bool, &[4096]),
         (Fp16, &[4096]),
@@ -67,7 +67,7 @@ fn strings_are_random_or_given() {
 }
 
 #[test]
-fn what_cannot_be_generated() {
+fn data_that_cannot_be_generated_is_an_error() {
     let refused = |model: &ModelInfo| {
         generate(model, &data_settings(DataSource::Zero), false).expect_err("no data").to_string()
     };

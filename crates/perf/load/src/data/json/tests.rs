@@ -70,7 +70,7 @@ fn files_append_steps_or_streams() {
 }
 
 #[test]
-fn files_are_named_in_errors() {
+fn errors_name_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("d.json");
     let model = model(INT32);
@@ -86,7 +86,7 @@ fn files_are_named_in_errors() {
 }
 
 #[test]
-fn every_form_of_a_tensor() {
+fn every_form_of_a_tensor_is_read() {
     let expected = [1, 0, 0, 0, 2, 0, 0, 0];
     for form in [
         "[1,2]",
@@ -103,7 +103,7 @@ fn every_form_of_a_tensor() {
 }
 
 #[test]
-fn elements_of_every_type() {
+fn elements_of_every_type_are_read() {
     assert_eq!(bytes(Bool, "[true,false]"), [1, 0]);
     assert_eq!(bytes(Uint8, "[0,255]"), [0, 255]);
     assert_eq!(bytes(Int8, "[-128,127]"), [0x80, 0x7F]);
@@ -145,7 +145,7 @@ fn elements_of_another_type_are_refused() {
 }
 
 #[test]
-fn numbers_that_json_does_not_know() {
+fn nan_and_infinity_are_read() {
     let expected = [f32::NEG_INFINITY.to_le_bytes(), f32::INFINITY.to_le_bytes()].concat();
     assert_eq!(bytes(Fp32, "[-Infinity, Inf]"), expected);
     assert!(f64::from_le_bytes(bytes(Fp64, "[NaN, 1]")[..8].try_into().unwrap()).is_nan());
@@ -155,7 +155,7 @@ fn numbers_that_json_does_not_know() {
 }
 
 #[test]
-fn texts_of_the_original() {
+fn data_errors_equal_perf_analyzers() {
     for (step, text) in [
         (r#"{"INPUT0":5}"#, "Input data file is malformed."),
         (r#"{"INPUT0":null}"#, "Input data file is malformed."),
@@ -191,7 +191,7 @@ fn texts_of_the_original() {
 }
 
 #[test]
-fn files_that_are_no_data() {
+fn files_without_data_are_refused() {
     for (json, text) in [
         ("", PARSE_FAILURE),
         ("{ nope", PARSE_FAILURE),
@@ -209,7 +209,7 @@ fn files_that_are_no_data() {
 }
 
 #[test]
-fn open_shapes_need_one() {
+fn tensors_of_open_shape_need_a_shape() {
     let open: &[(DataType, &[i64])] = &[(Int64, &[-1])];
     assert_refused(
         open,
@@ -222,7 +222,7 @@ fn open_shapes_need_one() {
 }
 
 #[test]
-fn strings_are_counted() {
+fn the_number_of_strings_must_match() {
     let strings: &[(DataType, &[i64])] = &[(Bytes, &[2])];
     assert_refused(
         strings,
@@ -252,7 +252,7 @@ fn expected(data: &Dataset) -> Vec<Option<&[u8]>> {
 }
 
 #[test]
-fn outputs_that_are_not_given_are_not_compared() {
+fn outputs_without_expected_data_are_not_compared() {
     let two = &[(Int32, &[1][..]), (Int32, &[1][..])];
     let given = |expected: &str| {
         let json = r#"{"data":[{"INPUT0":[1],"INPUT1":[1]}],"validation_data":[EXPECTED]}"#;
@@ -264,7 +264,7 @@ fn outputs_that_are_not_given_are_not_compared() {
 }
 
 #[test]
-fn validation_data_goes_with_data() {
+fn validation_data_must_match_the_data() {
     let json = r#"{"data":[{"INPUT0":[1,2]}],"validation_data":[{"OUTPUT0":[3,4]}]}"#;
     assert_eq!(expected(&read(INT32, json)), [Some(&[3, 0, 0, 0, 4, 0, 0, 0][..])]);
     for expected in ["[]", "5", r#"[{"OUTPUT0":[3,4]},{"OUTPUT0":[3,4]}]"#] {
@@ -280,7 +280,7 @@ fn validation_data_goes_with_data() {
 }
 
 #[test]
-fn expected_outputs_of_open_shape_need_none() {
+fn expected_outputs_of_open_shape_need_no_shape() {
     let json = r#"{"data":[{"INPUT0":{"content":[1],"shape":[1]}}],
                    "validation_data":[{"OUTPUT0":[3]}]}"#;
     let data = read(&[(Int32, &[-1])], json);
@@ -313,7 +313,7 @@ fn value() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic(data in value(), expected in value()) {
+    fn arbitrary_text_causes_no_panic(data in value(), expected in value()) {
         let model = model(&[(Fp32, &[-1]), (Bytes, &[2])]);
         let json = format!(r#"{{"data":[{data}],"validation_data":[{expected}]}}"#);
         let _ = read_json(json.as_bytes(), &model);
@@ -321,12 +321,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(json in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn arbitrary_bytes_cause_no_panic(json in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = read_json(&json, &model(INT32));
     }
 
     #[test]
-    fn whole_numbers_come_back(values in prop::collection::vec(any::<i64>(), 1..20)) {
+    fn whole_numbers_round_trip(values in prop::collection::vec(any::<i64>(), 1..20)) {
         let json = format!(r#"{{"data":[{{"INPUT0":{values:?}}}]}}"#);
         let data = read(&[(Int64, &[values.len() as i64])], &json);
         let bytes = &data.streams[0][0].inputs[0].as_ref().unwrap().data;

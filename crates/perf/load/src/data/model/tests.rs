@@ -57,7 +57,7 @@ fn leaf(name: &str) -> ComposingModel {
 }
 
 #[test]
-fn tensors_lose_the_batch_and_are_sorted() {
+fn tensors_lose_the_batch_dimension_and_are_sorted() {
     let server = Server::default().with("top", |config| {
         config.max_batch_size = 4;
         config.optional_inputs = vec!["B".to_owned()];
@@ -76,7 +76,7 @@ fn tensors_lose_the_batch_and_are_sorted() {
 }
 
 #[test]
-fn without_batching_shapes_are_whole() {
+fn without_batching_shapes_are_complete() {
     let info = Server::default().with("top", |_| {}).read(&settings(), &metadata()).unwrap();
     assert_eq!(info.inputs[0].shape, [-1, -1]);
     assert_eq!(info.scheduling, SchedulingKind::None);
@@ -94,7 +94,7 @@ fn an_input_without_metadata_is_refused() {
 }
 
 #[test]
-fn ensembles_are_read_to_the_leaves() {
+fn nested_ensembles_are_read_completely() {
     let server = Server::default()
         .with("top", |config| {
             config.ensemble_steps = vec![step("b"), step("a"), step("b"), ("c".to_owned(), 3)];
@@ -112,7 +112,7 @@ fn ensembles_are_read_to_the_leaves() {
 }
 
 #[test]
-fn a_sequence_anywhere_inside_makes_sequences() {
+fn a_nested_sequence_model_makes_the_ensemble_a_sequence_model() {
     let server = Server::default()
         .with("top", |config| config.ensemble_steps = vec![step("a")])
         .with("a", |config| config.ensemble_steps = vec![step("b")])
@@ -140,7 +140,7 @@ fn bls_models_must_exist() {
 }
 
 #[test]
-fn an_ensemble_that_holds_itself_ends() {
+fn a_recursive_ensemble_is_read_once() {
     let server = Server::default()
         .with("top", |config| config.ensemble_steps = vec![step("a")])
         .with("a", |config| config.ensemble_steps = vec![step("top"), step("a")]);

@@ -24,7 +24,7 @@ fn memory(region: &Region) -> PathBuf {
 }
 
 #[test]
-fn tensors_lie_in_regions_and_requests_point_there() {
+fn tensors_are_put_in_regions_named_by_the_requests() {
     let mut requests = requests();
     let whole = requests.input_bytes(0, 0, 0);
     let regions = Regions::create(&requests, 100).unwrap();
@@ -60,7 +60,7 @@ fn outputs_in_regions_are_not_checked() {
 }
 
 #[test]
-fn the_memory_goes_with_them() {
+fn dropping_the_regions_removes_their_memory() {
     let regions = Regions::create(&requests(), 100).unwrap();
     let memories: Vec<_> = regions.regions.iter().map(memory).collect();
     assert_eq!(memories.len(), 4);
@@ -70,7 +70,7 @@ fn the_memory_goes_with_them() {
 }
 
 #[test]
-fn what_was_registered_is_unregistered() {
+fn registered_regions_are_unregistered() {
     let mut regions = Regions::create(&requests(), 100).unwrap();
     let mut registered = Vec::new();
     let failed = block_on(regions.register_each(async |name, key, byte_size| {
@@ -92,7 +92,7 @@ fn what_was_registered_is_unregistered() {
 }
 
 #[test]
-fn two_runs_do_not_meet() {
+fn regions_of_two_runs_have_different_names() {
     let requests = requests();
     let names = |regions: &Regions| -> Vec<String> {
         regions.regions.iter().map(|region| region.name.clone()).collect()

@@ -52,7 +52,7 @@ const INT8: &[(DataType, &[i64])] = &[(Int8, &[1])];
 const THREE: &str = r#"{"data":[{"INPUT0":[1]},{"INPUT0":[2]},{"INPUT0":[3]}]}"#;
 
 #[test]
-fn a_request_of_made_up_data() {
+fn a_request_with_generated_data_is_built() {
     let mut settings = settings(DataSource::Zero);
     settings.batch_size = 2;
     let model = model(&[(Int16, &[2]), (Bytes, &[1])]);
@@ -71,7 +71,7 @@ fn a_request_of_made_up_data() {
 }
 
 #[test]
-fn grpc_asks_for_the_last_response() {
+fn grpc_requests_ask_for_an_empty_final_response() {
     let mut settings = settings(DataSource::Zero);
     settings.protocol = Protocol::Grpc;
     settings.request_parameters = vec![("a".to_owned(), ParameterValue::Int(1))];
@@ -84,7 +84,7 @@ fn grpc_asks_for_the_last_response() {
 }
 
 #[test]
-fn the_console_shows_how_much_was_read() {
+fn the_amount_of_data_is_printed() {
     let line = |json: &str| {
         let given = Given::new(INT8, json);
         let mut console = Recorder::default();
@@ -140,7 +140,7 @@ fn only_given_outputs_are_expected() {
 }
 
 #[test]
-fn a_batch_has_one_shape() {
+fn a_batch_needs_one_shape() {
     let json = r#"{"data":[{"INPUT0":{"content":[1,2],"shape":[2]}},
                            {"INPUT0":{"content":[1,2,3],"shape":[3]}}]}"#;
     let given = Given::new(&[(Int8, &[-1])], json);
@@ -153,7 +153,7 @@ fn a_batch_has_one_shape() {
 }
 
 #[test]
-fn a_batch_has_the_same_inputs() {
+fn a_batch_needs_the_same_inputs() {
     let json = r#"{"data":[{"INPUT0":[1]},{"INPUT0":[2],"INPUT1":[3]}]}"#;
     let mut given = Given::new(&[(Int8, &[1]), (Int8, &[1])], json);
     given.model.inputs[1].optional = true;
@@ -169,7 +169,7 @@ fn a_batch_has_the_same_inputs() {
 }
 
 #[test]
-fn a_shape_tensor_serves_the_batch() {
+fn a_shape_tensor_is_shared_by_the_batch() {
     let shape_tensor = |second: &str| {
         let json = format!(r#"{{"data":[{{"INPUT0":[1]}},{{"INPUT0":{second}}}]}}"#);
         let mut given = Given::new(INT8, &json).batch(2);
@@ -210,7 +210,7 @@ fn open_shapes_need_data_or_a_shape() {
 }
 
 #[test]
-fn streams_keep_to_themselves() {
+fn streams_do_not_share_steps() {
     let json = r#"{"data":[[{"INPUT0":[1]}],[{"INPUT0":[2]},{"INPUT0":[3]}]]}"#;
     let requests = Given::new(INT8, json).requests();
     assert_eq!(inline(&requests.template(1, 1), 0), [3]);

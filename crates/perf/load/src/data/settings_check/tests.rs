@@ -22,7 +22,7 @@ fn assert_refused(settings: &Settings, model: &ModelInfo, text: &str) {
 }
 
 #[test]
-fn the_batch_must_suit_the_model() {
+fn the_batch_size_must_suit_the_model() {
     let mut settings = settings();
     settings.batch_size = 2;
     let mut model = model();
@@ -36,7 +36,7 @@ fn the_batch_must_suit_the_model() {
 }
 
 #[test]
-fn decoupled_models_need_streams() {
+fn decoupled_models_need_streaming() {
     let mut settings = settings();
     let mut model = model();
     model.decoupled = true;
@@ -53,7 +53,7 @@ fn decoupled_models_need_streams() {
 }
 
 #[test]
-fn ids_must_suffice_for_the_sequences() {
+fn the_id_range_must_suffice_for_the_sequences() {
     let mut settings = settings();
     settings.sequences.id_count = Some(3);
     settings.load = Load::Concurrency(Range { start: 1, end: 4, step: 1 });
@@ -69,7 +69,7 @@ fn ids_must_suffice_for_the_sequences() {
 }
 
 #[test]
-fn a_search_without_end_needs_calls_that_wait() {
+fn an_open_ended_search_needs_synchronous_calls() {
     let mut settings = settings();
     settings.load = Load::Concurrency(Range { start: 1, end: 0, step: 1 });
     let mut model = model();

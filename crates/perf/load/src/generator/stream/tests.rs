@@ -51,7 +51,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn answers_find_their_request_by_id() {
+fn responses_find_their_request_by_id() {
     let (stream, first, second) = stream();
     for reply in [reply(2), reply(1), reply(2), last(2), reply(9), last(1)] {
         stream.deliver(reply);
@@ -72,7 +72,7 @@ fn answers_find_their_request_by_id() {
 }
 
 #[test]
-fn an_error_ends_its_request_and_a_broken_stream_all() {
+fn an_error_ends_its_request_and_a_broken_stream_ends_all() {
     let (stream, first, second) = stream();
     stream.deliver(StreamReply { error: Some("bad input".into()), ..reply(1) });
     run(first.wait_until_done());
@@ -85,7 +85,7 @@ fn an_error_ends_its_request_and_a_broken_stream_all() {
 }
 
 #[test]
-fn a_period_is_reached_or_the_request_ends_before() {
+fn waiting_for_responses_ends_at_the_count_or_with_the_request() {
     let (stream, first, second) = stream();
     stream.deliver(reply(1));
     stream.deliver(reply(1));

@@ -18,7 +18,7 @@ fn advice(line: &str) -> String {
 }
 
 #[test]
-fn what_was_meant_is_suggested() {
+fn a_misspelled_option_gets_a_suggestion() {
     for (line, expected) in [
         ("-m x --concurency-range 4", "--concurrency-range"),
         ("-m x --concurency_range=4", "--concurrency-range"),
@@ -53,7 +53,7 @@ fn what_was_meant_is_suggested() {
 }
 
 #[test]
-fn nothing_is_suggested_where_nothing_is_near() {
+fn an_unrelated_word_gets_no_suggestion() {
     for line in [
         "",
         "-m x -i carrier-pigeon",

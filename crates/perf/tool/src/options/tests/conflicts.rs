@@ -92,14 +92,14 @@ const LINES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn options_that_do_not_go_together() {
+fn conflicting_options_are_refused() {
     for (line, expected) in LINES {
         assert_eq!(error(line), *expected, "{line}");
     }
 }
 
 #[test]
-fn intervals_go_alone() {
+fn request_intervals_exclude_other_loads() {
     for (rest, expected) in [
         ("--concurrency-range 4", SEVERAL_MODES),
         ("--request-rate-range 4", SEVERAL_MODES),
@@ -111,7 +111,7 @@ fn intervals_go_alone() {
 }
 
 #[test]
-fn intervals_leave_nothing_to_search() {
+fn request_intervals_disable_the_search() {
     with_file("5\n", "--request-intervals {file} --binary-search", |line, _| {
         assert_eq!(settings(line).search, Search::Linear);
     });
@@ -119,7 +119,7 @@ fn intervals_leave_nothing_to_search() {
 
 /// A missing model name is reported before any check of options against each other.
 #[test]
-fn the_model_comes_first() {
+fn a_missing_model_is_reported_first() {
     for line in
         [&["--streaming"][..], &["-a", "--sync"], &["--concurrency-range", "4:0"], &["-m", ""]]
     {
@@ -128,7 +128,7 @@ fn the_model_comes_first() {
 }
 
 #[test]
-fn ends_may_be_open_with_a_threshold() {
+fn a_range_with_a_latency_threshold_may_be_open_ended() {
     let open = settings("--concurrency-range 4:0 -l 10");
     assert_eq!(open.load, Load::Concurrency(Range { start: 4, end: 0, step: 1 }));
     assert_eq!(open.latency_limit, Some(10));
@@ -139,7 +139,7 @@ fn ends_may_be_open_with_a_threshold() {
 }
 
 #[test]
-fn threads_of_periodic_concurrency_are_its_own() {
+fn periodic_concurrency_sets_its_own_threads() {
     let line = "-i grpc --streaming --profile-export-file new --periodic-concurrency-range 1:10 \
                 --max-threads 2";
     let (_, warnings) = run(line);
@@ -150,6 +150,6 @@ fn threads_of_periodic_concurrency_are_its_own() {
 }
 
 #[test]
-fn a_whole_number_of_requests_is_compared_with_the_rate() {
+fn a_request_count_is_compared_with_the_whole_rate() {
     assert_eq!(settings("--request-count 5 --request-rate-range 5.9").request_count, Some(5));
 }

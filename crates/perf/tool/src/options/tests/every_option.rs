@@ -17,7 +17,7 @@ fn path(text: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn defaults() {
+fn options_have_defaults() {
     let settings = settings("");
     assert_eq!(settings.model_name, "x");
     assert_eq!(settings.model_version, "");
@@ -185,7 +185,7 @@ const LINES: &[(&str, Check)] = &[
 ];
 
 #[test]
-fn each_option_sets_its_own() {
+fn each_option_sets_its_own_field() {
     for (line, check) in LINES {
         let (settings, warnings) = run(line);
         assert!(check(&settings), "{line}: {settings:#?}");
@@ -206,7 +206,7 @@ const WITH_FILES: &[&str] = &[
 ];
 
 #[test]
-fn no_option_is_left_out() {
+fn no_option_is_untested() {
     let words = || LINES.iter().flat_map(|(line, _)| line.split_whitespace());
     for row in rows::<GivenOptions>().filter(|row| does_something(row)) {
         let long = format!("--{}", row.names.long);
@@ -217,7 +217,7 @@ fn no_option_is_left_out() {
 }
 
 #[test]
-fn what_is_for_other_services_changes_nothing() {
+fn options_for_other_services_have_no_effect() {
     let plain = format!("{:?}", settings(""));
     for line in [
         "--model-signature-name a",

@@ -8,7 +8,7 @@ use galatea_perf_types::settings::{
 use super::{ParsedOptions, parse_words, run, settings, with_file};
 
 #[test]
-fn ensemble_with_a_data_file() {
+fn a_command_line_with_ensemble_and_data_file_is_accepted() {
     let line = "-m flair-ner-english-fast-ensemble --async --percentile=95 --concurrency-range 4 \
                 --input-data {file} --shape sentence_bytes:70 -u HOST:8001 -i grpc \
                 --measurement-interval 30000 -v";
@@ -30,7 +30,7 @@ fn ensemble_with_a_data_file() {
 
 /// The option given twice, values with blanks, a range and a batch.
 #[test]
-fn one_python_model_with_a_string() {
+fn a_command_line_with_a_python_model_and_a_string_is_accepted() {
     let words = [
         "-m",
         "ner-english-fast",
@@ -67,7 +67,7 @@ fn one_python_model_with_a_string() {
 }
 
 #[test]
-fn three_inputs_over_http() {
+fn a_command_line_with_three_inputs_over_http_is_accepted() {
     let line = "-m base_model_cpu --concurrency-range 1:4:1 --shape pixel_values:3,384,384 \
                 --shape input_ids:16 --shape attention_mask:16";
     for line in [line.to_owned(), line.replace("--concurrency-range", "--concurrency_range")] {
@@ -82,9 +82,9 @@ fn three_inputs_over_http() {
     }
 }
 
-/// As model_analyzer starts it.
+/// Model Analyzer starts the tool with this command line.
 #[test]
-fn the_line_of_model_analyzer() {
+fn the_command_line_of_model_analyzer_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let export = folder.path().join("x.json");
     let line = format!(
@@ -103,7 +103,7 @@ fn the_line_of_model_analyzer() {
 }
 
 #[test]
-fn decoupled_stream_and_poisson_rate() {
+fn a_command_line_with_decoupled_stream_and_poisson_rate_is_accepted() {
     let line =
         "-i grpc --streaming --request-rate-range 10.5:20:2.5 --request-distribution poisson";
     let settings = settings(line);

@@ -3,7 +3,7 @@
 use super::{error, error_of, run};
 
 #[test]
-fn what_is_not_supported_is_named() {
+fn unsupported_options_are_refused_by_name() {
     for kind in ["triton_c_api", "tfserving", "torchserve", "openai", "dynamic_grpc"] {
         assert_eq!(
             error(&format!("--service-kind={kind}")),
@@ -130,7 +130,7 @@ const REQUIREMENTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn values_out_of_bounds() {
+fn values_out_of_bounds_are_refused() {
     for (line, expected) in REQUIREMENTS {
         assert_eq!(error(line), format!("Failed to parse {expected}"), "{line}");
     }
@@ -154,7 +154,7 @@ const CHOICES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn values_that_are_no_choice() {
+fn invalid_choices_are_refused() {
     for (option, wrong, available) in CHOICES {
         assert_eq!(
             error(&format!("{option} {wrong}")),
@@ -165,7 +165,7 @@ fn values_that_are_no_choice() {
 
 /// perf_analyzer takes the number that such text begins with, wraps it around, or aborts.
 #[test]
-fn what_is_not_a_number_is_no_number() {
+fn non_numeric_values_are_refused() {
     const NUMBERS: &[&str] = &[
         "--max-threads",
         "--sequence-length",
@@ -209,7 +209,7 @@ fn what_is_not_a_number_is_no_number() {
 }
 
 #[test]
-fn numbers_that_are_too_large_are_named() {
+fn numbers_that_are_too_large_are_refused_by_name() {
     for line in
         ["--max-trials 99999999999", "-b 99999999999999999999", "--percentile 99999999999999999999"]
     {
@@ -236,7 +236,7 @@ fn numbers_that_are_too_large_are_named() {
 
 /// The name in the error is the one used, the long one in full.
 #[test]
-fn the_error_names_the_form_of_the_option_that_was_used() {
+fn errors_name_the_form_of_the_option_as_typed() {
     assert!(error("-p foobar").starts_with("Failed to parse -p. Invalid value provided: foobar "));
     assert!(
         error("--measurement-int foobar")
@@ -245,7 +245,7 @@ fn the_error_names_the_form_of_the_option_that_was_used() {
 }
 
 #[test]
-fn a_length_of_nothing_is_only_warned_of() {
+fn a_sequence_length_of_zero_is_a_warning() {
     for line in ["--sequence-length 0", "--sequence-length=-5"] {
         let (settings, warnings) = run(line);
         assert_eq!((settings.sequences.length, settings.sequences.length_specified), (20, true));

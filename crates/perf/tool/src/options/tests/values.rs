@@ -9,7 +9,7 @@ use super::{error, error_of, parse_words, run, settings, with_file};
 use crate::options::ParsedOptions;
 
 #[test]
-fn shapes() {
+fn shapes_are_parsed() {
     let several = settings("--shape a:1 --shape ns:b:2,3 --shape a:4");
     assert_eq!(several.data.shapes["a"], [4]);
     assert_eq!(several.data.shapes["ns:b"], [2, 3]);
@@ -35,7 +35,7 @@ fn shapes() {
 }
 
 #[test]
-fn headers() {
+fn headers_are_parsed() {
     let (Ok(ParsedOptions::Run(settings)), _) =
         parse_words(&["-m", "x", "-H", "A: b:c ", "-H", "Empty:", "-H", "A:d"])
     else {
@@ -53,7 +53,7 @@ fn headers() {
 }
 
 #[test]
-fn request_parameters() {
+fn request_parameters_are_parsed() {
     let line = "-i grpc --request-parameter a:-5:int --request-parameter b:True:Bool \
                 --request-parameter c::string --request-parameter d:0:bool --request-parameter a:6:int";
     let expected = [
@@ -87,7 +87,7 @@ fn request_parameters() {
 }
 
 #[test]
-fn composing_models() {
+fn composing_models_are_parsed() {
     let words =
         ["-m", "x", "--bls-composing-models", "a:1 ,  b, c:2", "--bls-composing-models=a:2"];
     let (Ok(ParsedOptions::Run(settings)), _) = parse_words(&words) else { panic!("refused") };
@@ -102,7 +102,7 @@ fn composing_models() {
 }
 
 #[test]
-fn intervals() {
+fn intervals_are_parsed() {
     with_file("100\n\n 250 \n0\n", "--request-intervals {file}", |line, _| {
         let pauses = [100, 250, 0].map(Duration::from_micros).to_vec();
         assert_eq!(settings(line).load, Load::CustomIntervals(pauses));
@@ -129,7 +129,7 @@ fn intervals() {
 }
 
 #[test]
-fn ranges_of_ids() {
+fn id_ranges_are_parsed() {
     let ids = |line: &str| {
         let (settings, warnings) = run(&format!("--sequence-id-range {line}"));
         (settings.sequences.first_id, settings.sequences.id_count, !warnings.is_empty())
@@ -155,7 +155,7 @@ fn ranges_of_ids() {
 }
 
 #[test]
-fn trace_levels_add_up() {
+fn trace_levels_are_combined() {
     let levels = |line: &str| settings(line).trace.fields["trace_level"].clone();
     assert_eq!(levels("--trace-level TIMESTAMPS --trace-level TENSORS"), ["TIMESTAMPS", "TENSORS"]);
     assert_eq!(levels("--trace-level TENSORS --trace-level TENSORS"), ["TENSORS"]);
@@ -164,7 +164,7 @@ fn trace_levels_add_up() {
 }
 
 #[test]
-fn metrics_are_asked_of_the_server_s_host() {
+fn metrics_are_read_from_the_servers_host() {
     for (url, expected) in [
         ("host:9", "host:8002/metrics"),
         ("host", "host:8002/metrics"),
@@ -179,7 +179,7 @@ fn metrics_are_asked_of_the_server_s_host() {
 }
 
 #[test]
-fn tls_over_https() {
+fn tls_options_over_https_are_parsed() {
     with_file(
         "pem",
         "-u HTTPS://h:1 --ssl-https-ca-certificates-file {file} --ssl-https-client-certificate-file {file} \
@@ -199,7 +199,7 @@ fn tls_over_https() {
 }
 
 #[test]
-fn tls_over_grpc() {
+fn tls_options_over_grpc_are_parsed() {
     with_file(
         "pem",
         "-i grpc --ssl-grpc-root-certifications-file {file} --ssl-grpc-private-key-file {file} \
@@ -216,7 +216,7 @@ fn tls_over_grpc() {
 }
 
 #[test]
-fn files_of_tls_must_exist() {
+fn tls_files_must_exist() {
     for option in [
         "--ssl-grpc-root-certifications-file",
         "--ssl-grpc-private-key-file",
@@ -233,7 +233,7 @@ fn files_of_tls_must_exist() {
 }
 
 #[test]
-fn comparisons() {
+fn comparisons_need_the_html_option() {
     with_file("{}", "--html page --compare {file} --compare {file}", |line, path| {
         assert_eq!(settings(line).compare, [path, path]);
     });
@@ -249,7 +249,7 @@ fn comparisons() {
 }
 
 #[test]
-fn files_to_be_written() {
+fn output_files_must_not_be_folders() {
     for option in ["-f", "--json", "--html"] {
         assert!(error(&format!("{option} .")).ends_with("The value is a directory."), "{option}");
         assert!(error_of(&["-m", "x", option, ""]).ends_with("(expected a file name)"), "{option}");
@@ -267,7 +267,7 @@ fn files_to_be_written() {
 }
 
 #[test]
-fn input_data_adds_up() {
+fn input_data_options_are_combined() {
     with_file("{}", "--input-data {file} --input-data . --input-data random", |line, path| {
         let source = settings(line).data.source;
         let expected = vec![path.to_owned(), ".".into()];

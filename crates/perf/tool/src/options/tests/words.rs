@@ -14,7 +14,7 @@ fn concurrency(start: u64) -> Load {
 }
 
 #[test]
-fn values_stand_in_the_word_or_behind_it() {
+fn values_may_be_attached_or_follow_the_option() {
     for line in
         ["--concurrency-range 4", "--concurrency-range=4", "--conc 4", "--conc=4", "-t4", "-t 4"]
     {
@@ -23,7 +23,7 @@ fn values_stand_in_the_word_or_behind_it() {
 }
 
 #[test]
-fn underscores_are_dashes() {
+fn underscores_are_equal_to_dashes() {
     assert_eq!(settings("--concurrency_range=4").load, concurrency(4));
     assert_eq!(settings("--measurement_interval 100").window, Window::Time(100));
     assert_eq!(settings("--measurement_inter 100").window, Window::Time(100));
@@ -31,7 +31,7 @@ fn underscores_are_dashes() {
 }
 
 #[test]
-fn a_value_is_not_looked_at_for_dashes() {
+fn a_value_may_begin_with_dashes() {
     assert_eq!(settings("--string-data --async").data.string_data.as_deref(), Some("--async"));
     assert_eq!(
         error("-p -5"),
@@ -40,7 +40,7 @@ fn a_value_is_not_looked_at_for_dashes() {
 }
 
 #[test]
-fn the_last_one_counts() {
+fn the_last_of_two_equal_options_counts() {
     assert_eq!(settings("--percentile=95 --percentile=99").percentile, Some(99));
     assert_eq!(settings("--percentile 99 --percentile=-1").percentile, None);
     assert_eq!(settings("--percentile 200 --percentile=5").percentile, Some(5));
@@ -48,7 +48,7 @@ fn the_last_one_counts() {
 }
 
 #[test]
-fn short_options_share_a_word() {
+fn short_options_may_share_a_word() {
     let shared = settings("-avp100");
     assert!(shared.calls.asynchronous);
     assert_eq!(shared.verbosity, Verbosity::Verbose);
@@ -57,7 +57,7 @@ fn short_options_share_a_word() {
 }
 
 #[test]
-fn verbosity_grows_to_two() {
+fn verbosity_has_three_levels() {
     assert_eq!(settings("").verbosity, Verbosity::Quiet);
     assert_eq!(settings("-v").verbosity, Verbosity::Verbose);
     assert_eq!(settings("-v -v").verbosity, Verbosity::Extra);
@@ -75,7 +75,7 @@ fn other_words_are_ignored_with_a_warning() {
 }
 
 #[test]
-fn errors_of_words_are_those_of_getopt() {
+fn option_errors_equal_those_of_getopt() {
     let error = |line: &str| {
         let text = error(line);
         text.strip_prefix("perf_analyzer: ").expect("the program's name").to_owned()
@@ -101,14 +101,14 @@ fn errors_of_words_are_those_of_getopt() {
 
 /// Our own names must not break an abbreviation that works with perf_analyzer.
 #[test]
-fn abbreviations_of_the_peer_stay_unique() {
+fn abbreviations_accepted_by_perf_analyzer_stay_unique() {
     assert_eq!(settings("--la 5 --lo 3").latency_limit, Some(5));
     assert_eq!(settings("--js a.json").json_file.as_deref(), Some("a.json".as_ref()));
     assert!(matches!(parse_words(&["--he"]).0, Ok(ParsedOptions::Help(_))));
 }
 
 #[test]
-fn truth_after_use_ssl() {
+fn use_ssl_accepts_an_optional_boolean() {
     for line in ["", " true", "=true", " 1", "=TRUE"] {
         assert!(settings(&format!("-i grpc --ssl-grpc-use-ssl{line}")).tls.is_some(), "{line}");
     }
@@ -123,7 +123,7 @@ fn truth_after_use_ssl() {
 }
 
 #[test]
-fn help_and_version_come_before_what_is_missing() {
+fn help_and_version_come_before_missing_options() {
     for words in [&["--help"][..], &["-h"], &["-?"], &["-m", "x", "-h", "--nonsense"]] {
         let (parsed, _) = parse_words(words);
         assert!(matches!(parsed, Ok(ParsedOptions::Help(_))), "{words:?}");
@@ -138,12 +138,12 @@ fn help_and_version_come_before_what_is_missing() {
 }
 
 #[test]
-fn nothing_at_all() {
+fn an_empty_command_line_asks_for_the_model() {
     assert_eq!(error_of(&[]), "Failed to parse -m (model name). The value must be specified.");
 }
 
 #[test]
-fn help_lists_every_option_in_lines_that_fit() {
+fn help_lists_every_option_within_the_line_width() {
     let Ok(ParsedOptions::Help(help)) = parse_words(&["-h"]).0 else { panic!("no help") };
     assert!(help.starts_with("Usage: perf_analyzer -m <model> [options]\n"), "{help}");
     for line in help.lines() {
@@ -163,7 +163,7 @@ fn help_lists_every_option_in_lines_that_fit() {
 }
 
 #[test]
-fn names_are_unique() {
+fn option_names_are_unique() {
     let mut names: Vec<String> = rows::<GivenOptions>()
         .flat_map(|row| {
             row.names.short.map(String::from).into_iter().chain([row.names.long.to_owned()])
@@ -178,7 +178,7 @@ fn names_are_unique() {
 
 /// Every option of perf_analyzer 2.50's parser, and the newer ones of the end of 2025.
 #[test]
-fn every_name_of_the_peer_is_known() {
+fn every_option_of_perf_analyzer_is_known() {
     const WITH_VALUE: &str = "max-threads sequence-length percentile data-directory shape \
         measurement-interval concurrency-range latency-threshold stability-percentage max-trials \
         input-data string-length string-data request-rate-range num-of-sequences request-distribution \
@@ -213,7 +213,7 @@ fn every_name_of_the_peer_is_known() {
 }
 
 #[test]
-fn metrics_interval_is_milliseconds() {
+fn metrics_interval_is_in_milliseconds() {
     let metrics = settings("--collect-metrics --metrics-interval 250").metrics.expect("metrics");
     assert_eq!(metrics.interval, Duration::from_millis(250));
 }
@@ -245,9 +245,9 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever is typed is accepted or refused with a message.
+    /// Any input is accepted or refused with a message.
     #[test]
-    fn no_words_panic(words in prop::collection::vec(word(), 0..8)) {
+    fn arbitrary_words_cause_no_panic(words in prop::collection::vec(word(), 0..8)) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         for prefix in [&[][..], &["-m", "x"]] {
             let line: Vec<&str> = prefix.iter().chain(&words).copied().collect();
@@ -259,7 +259,7 @@ proptest! {
 
     /// Numbers are taken whole or refused, never cut or wrapped.
     #[test]
-    fn numbers_are_taken_whole(number in any::<i128>(), tail in "[a-z. ]{0,2}") {
+    fn numbers_are_parsed_as_a_whole(number in any::<i128>(), tail in "[a-z. ]{0,2}") {
         let text = format!("{number}{tail}");
         let (parsed, _) = parse_words(&["-m", "x", "--request-count", &text]);
         let expected = text.trim().parse::<u64>().ok();

@@ -27,7 +27,7 @@ fn fake_ensemble(name: &'static str, total: u64) -> FakeModel {
 }
 
 #[test]
-fn concurrency_average() {
+fn output_equals_the_golden_file_for_concurrency_average() {
     let outcome = FakeRun::steady().check("concurrency_average");
     let [point] = outcome.points.as_slice() else { panic!("{outcome:?}") };
     assert_eq!(point.windows.len(), 3);
@@ -36,7 +36,7 @@ fn concurrency_average() {
 }
 
 #[test]
-fn concurrency_percentile_verbose() {
+fn output_equals_the_golden_file_for_concurrency_percentile_verbose() {
     let mut fake_run = FakeRun::steady().concurrency(4, 4, 1);
     fake_run.settings.percentile = Some(95);
     fake_run.settings.verbosity = Verbosity::Verbose;
@@ -45,7 +45,7 @@ fn concurrency_percentile_verbose() {
 }
 
 #[test]
-fn average_verbose() {
+fn output_equals_the_golden_file_for_average_verbose() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.verbosity = Verbosity::Verbose;
     fake_run.settings.percentile = None;
@@ -53,27 +53,27 @@ fn average_verbose() {
 }
 
 #[test]
-fn several_concurrencies() {
+fn output_equals_the_golden_file_for_several_concurrencies() {
     let outcome = FakeRun::steady().concurrency(1, 5, 2).check("several_concurrencies");
     assert_eq!(outcome.points.len(), 3);
 }
 
 #[test]
-fn count_windows() {
+fn output_equals_the_golden_file_for_count_windows() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.window = Window::Count(700);
     fake_run.check("count_windows");
 }
 
 #[test]
-fn count_windows_unstable() {
+fn output_equals_the_golden_file_for_count_windows_unstable() {
     let mut fake_run = FakeRun::new(Box::new(unsteady));
     fake_run.settings.window = Window::Count(50);
     fake_run.check("count_windows_unstable");
 }
 
 #[test]
-fn request_count() {
+fn output_equals_the_golden_file_for_request_count() {
     let mut fake_run = FakeRun::steady().concurrency(2, 2, 1);
     fake_run.settings.request_count = Some(100);
     let outcome = fake_run.check("request_count");
@@ -82,14 +82,14 @@ fn request_count() {
 }
 
 #[test]
-fn one_request() {
+fn output_equals_the_golden_file_for_one_request() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.request_count = Some(1);
     fake_run.check("one_request");
 }
 
 #[test]
-fn no_request_in_a_window() {
+fn output_equals_the_golden_file_for_no_request_in_a_window() {
     let mut fake_run = FakeRun::new(Box::new(|_| after(90 * SECOND)));
     fake_run.settings.max_trials = 4;
     fake_run.settings.verbosity = Verbosity::Verbose;
@@ -105,14 +105,14 @@ fn a_failed_window_is_forgotten_after_three_good_ones() {
 }
 
 #[test]
-fn request_rate_constant() {
+fn output_equals_the_golden_file_for_request_rate_constant() {
     let outcome = FakeRun::steady().rate(50.5, 151.5, 50.5).check("request_rate_constant");
     let point = &outcome.points[0];
     assert_eq!(point.scheduled_latencies, point.client.latencies, "all were sent in time");
 }
 
 #[test]
-fn request_rate_poisson() {
+fn output_equals_the_golden_file_for_request_rate_poisson() {
     let mut fake_run = FakeRun::steady();
     let range = Range { start: 100.0, end: 100.0, step: 1.0 };
     fake_run.settings.load = Load::RequestRate { range, distribution: Distribution::Poisson };
@@ -121,12 +121,12 @@ fn request_rate_poisson() {
 }
 
 #[test]
-fn request_rate_unstable() {
+fn output_equals_the_golden_file_for_request_rate_unstable() {
     FakeRun::new(Box::new(unsteady)).rate(20.0, 60.0, 20.0).check("request_rate_unstable");
 }
 
 #[test]
-fn delayed_requests() {
+fn output_equals_the_golden_file_for_delayed_requests() {
     let late = |sent: &Sent| Served {
         late: if sent.index % 4 == 1 { 3 * MILLI } else { 0 },
         ..after(2 * MILLI + jitter(sent))
@@ -140,14 +140,14 @@ fn delayed_requests() {
 }
 
 #[test]
-fn custom_intervals() {
+fn output_equals_the_golden_file_for_custom_intervals() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.load = Load::CustomIntervals(Vec::new());
     fake_run.check("custom_intervals");
 }
 
 #[test]
-fn binary_search() {
+fn output_equals_the_golden_file_for_binary_search() {
     let mut fake_run = FakeRun::steady().concurrency(1, 16, 2);
     fake_run.settings.search = Search::Binary;
     fake_run.settings.latency_limit = Some(12);
@@ -156,14 +156,14 @@ fn binary_search() {
 }
 
 #[test]
-fn latency_limit() {
+fn output_equals_the_golden_file_for_latency_limit() {
     let mut fake_run = FakeRun::steady().concurrency(1, 8, 1);
     fake_run.settings.latency_limit = Some(5);
     fake_run.check("latency_limit");
 }
 
 #[test]
-fn search_until_limit() {
+fn output_equals_the_golden_file_for_search_until_limit() {
     let mut fake_run = FakeRun::steady().concurrency(2, 0, 4);
     fake_run.settings.latency_limit = Some(15);
     fake_run.settings.calls.asynchronous = true;
@@ -176,7 +176,7 @@ fn unsteady(sent: &Sent) -> Served {
 }
 
 #[test]
-fn unstable() {
+fn output_equals_the_golden_file_for_unstable() {
     let mut fake_run = FakeRun::new(Box::new(unsteady)).concurrency(2, 4, 1);
     fake_run.settings.max_trials = 5;
     let outcome = fake_run.check("unstable");
@@ -198,7 +198,7 @@ fn an_unstable_point_among_stable_ones_is_marked() {
 }
 
 #[test]
-fn one_window_that_cannot_be_stable() {
+fn a_single_window_can_never_be_stable() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.max_trials = 1;
     let outcome = fake_run.check("unstable_one_window");
@@ -206,7 +206,7 @@ fn one_window_that_cannot_be_stable() {
 }
 
 #[test]
-fn async_latency_not_stabilizing() {
+fn output_equals_the_golden_file_for_growing_async_latency() {
     let growing = |sent: &Sent| after(2 * MILLI + sent.index * 20 * MICRO);
     let mut fake_run = FakeRun::new(Box::new(growing)).rate(100.0, 100.0, 1.0);
     fake_run.settings.calls.asynchronous = true;
@@ -215,14 +215,14 @@ fn async_latency_not_stabilizing() {
 }
 
 #[test]
-fn warm_up() {
+fn output_equals_the_golden_file_for_warm_up() {
     let mut fake_run = FakeRun::steady().concurrency(4, 4, 1);
     fake_run.settings.warmup_request_count = 3;
     fake_run.check("warm_up");
 }
 
 #[test]
-fn ensemble() {
+fn output_equals_the_golden_file_for_ensemble() {
     let mut fake_run =
         FakeRun::new(Box::new(|sent| after(42 * MILLI + jitter(sent)))).concurrency(4, 4, 1);
     let name = "flair-ner-english-fast-ensemble";
@@ -247,7 +247,7 @@ fn ensemble() {
 }
 
 #[test]
-fn nested_ensemble() {
+fn output_equals_the_golden_file_for_nested_ensemble() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.name = "outer".into();
     fake_run.model.scheduling = SchedulingKind::Ensemble;
@@ -266,7 +266,7 @@ fn nested_ensemble() {
 }
 
 #[test]
-fn bls() {
+fn output_equals_the_golden_file_for_bls() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.composing = vec![step("called", vec![])];
     fake_run.models.push(fake_model("called", [600, 20, 10, 500, 15]));
@@ -274,7 +274,7 @@ fn bls() {
 }
 
 #[test]
-fn several_versions() {
+fn output_equals_the_golden_file_for_several_versions() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.composing = vec![step("called", vec![])];
     for version in ["9", "10"] {
@@ -285,14 +285,14 @@ fn several_versions() {
 }
 
 #[test]
-fn missing_version() {
+fn output_equals_the_golden_file_for_missing_version() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.version = "7".into();
     fake_run.check("missing_version");
 }
 
 #[test]
-fn decoupled() {
+fn output_equals_the_golden_file_for_decoupled() {
     let streamed = |sent: &Sent| Served {
         responses: [4, 6, 8, 9].map(|ms| ms * MILLI + jitter(sent)).into(),
         last_is_empty: true,
@@ -307,7 +307,7 @@ fn decoupled() {
 }
 
 #[test]
-fn sequences() {
+fn output_equals_the_golden_file_for_sequences() {
     let mut fake_run = FakeRun::steady().concurrency(2, 2, 1);
     fake_run.world.borrow_mut().sequence_length = 20;
     fake_run.model.scheduling = SchedulingKind::Sequence;
@@ -316,7 +316,7 @@ fn sequences() {
 }
 
 #[test]
-fn cache() {
+fn output_equals_the_golden_file_for_cache() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.response_cache = true;
     let counters = &mut fake_run.models[0].per_request;
@@ -325,7 +325,7 @@ fn cache() {
 }
 
 #[test]
-fn cached_ensemble() {
+fn output_equals_the_golden_file_for_cached_ensemble() {
     let mut fake_run = FakeRun::steady();
     fake_run.model.name = "outer".into();
     fake_run.model.scheduling = SchedulingKind::Ensemble;
@@ -339,14 +339,14 @@ fn cached_ensemble() {
 }
 
 #[test]
-fn without_statistics() {
+fn output_equals_the_golden_file_for_without_statistics() {
     let mut fake_run = FakeRun::steady();
     fake_run.models.clear();
     fake_run.check("without_statistics");
 }
 
 #[test]
-fn overhead() {
+fn output_equals_the_golden_file_for_tool_overhead() {
     for (asynchronous, name) in [(true, "overhead_async"), (false, "overhead_sync")] {
         let fake_run = FakeRun::steady();
         fake_run.world.borrow_mut().idle_share = 0.2;
@@ -359,7 +359,7 @@ fn overhead() {
 }
 
 #[test]
-fn gpu_metrics() {
+fn output_equals_the_golden_file_for_gpu_metrics() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.metrics = Some(MetricsSettings {
         url: "localhost:8002/metrics".into(),
@@ -370,7 +370,7 @@ fn gpu_metrics() {
 }
 
 #[test]
-fn metrics_unreachable() {
+fn output_equals_the_golden_file_for_metrics_unreachable() {
     let mut fake_run = FakeRun::steady();
     fake_run.settings.metrics = Some(MetricsSettings {
         url: "localhost:9799/metrics".into(),
@@ -381,7 +381,7 @@ fn metrics_unreachable() {
 }
 
 #[test]
-fn interrupt() {
+fn output_equals_the_golden_file_for_interrupt() {
     let mut fake_run = FakeRun::steady().concurrency(1, 4, 1);
     fake_run.settings.profile_export_file = Some("export.json".into());
     fake_run.settings.verbosity = Verbosity::Verbose;
@@ -394,21 +394,21 @@ fn interrupt() {
 }
 
 #[test]
-fn interrupt_before_the_first_result() {
+fn output_equals_the_golden_file_for_an_early_interrupt() {
     let fake_run = FakeRun::steady();
     fake_run.clock.interrupt_after.set(Some(2 * SECOND));
     fake_run.check("interrupt_at_once");
 }
 
 #[test]
-fn failing_workers() {
+fn output_equals_the_golden_file_for_failing_workers() {
     let fake_run = FakeRun::steady().concurrency(1, 4, 1);
     fake_run.world.borrow_mut().fails_after = Some(5 * SECOND);
     fake_run.check("failing_workers");
 }
 
 #[test]
-fn periodic_concurrency() {
+fn output_equals_the_golden_file_for_periodic_concurrency() {
     let mut fake_run = FakeRun::steady();
     let range = Range { start: 4, end: 12, step: 4 };
     fake_run.settings.load = Load::PeriodicConcurrency { range, period: 10 };
@@ -420,14 +420,14 @@ fn periodic_concurrency() {
 }
 
 #[test]
-fn custom_intervals_unstable() {
+fn output_equals_the_golden_file_for_custom_intervals_unstable() {
     let mut fake_run = FakeRun::new(Box::new(unsteady));
     fake_run.settings.load = Load::CustomIntervals(Vec::new());
     fake_run.check("custom_intervals_unstable");
 }
 
 #[test]
-fn binary_search_unstable() {
+fn output_equals_the_golden_file_for_binary_search_unstable() {
     let mut fake_run = FakeRun::new(Box::new(unsteady)).concurrency(1, 4, 1);
     fake_run.settings.search = Search::Binary;
     fake_run.settings.latency_limit = Some(1000);

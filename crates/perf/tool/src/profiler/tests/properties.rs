@@ -54,7 +54,7 @@ fn every_request_counts_in_exactly_one_window() {
 }
 
 #[test]
-fn a_merged_result_is_the_pooled_one() {
+fn a_merged_result_equals_the_pooled_one() {
     for seed in 0..12 {
         let (outcome, _) = fake_run(seed).run();
         let [point] = outcome.points.as_slice() else { panic!("seed {seed}: {outcome:?}") };
@@ -109,7 +109,7 @@ fn progress_shows_point_window_time_and_rate() {
 }
 
 #[test]
-fn a_fixed_number_of_requests_counts_to_the_last() {
+fn a_fixed_number_of_requests_is_counted_completely() {
     for mut fake_run in
         [FakeRun::steady().concurrency(2, 2, 1), FakeRun::steady().rate(200.0, 200.0, 1.0)]
     {

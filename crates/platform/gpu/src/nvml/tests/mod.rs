@@ -6,7 +6,7 @@ use self::fake::*;
 use super::*;
 
 #[test]
-fn values_in_their_units() {
+fn values_are_converted_to_their_units() {
     let nvml = Nvml::start(FAKE).expect("starts");
     let device = nvml.device("0000:0a:00.0").expect("there");
     assert_eq!(nvml.uuid(device).expect("an id"), "GPU-1");
@@ -17,7 +17,7 @@ fn values_in_their_units() {
 }
 
 #[test]
-fn memory_without_the_drivers_own_where_the_library_reports_it() {
+fn memory_reserved_by_the_driver_is_subtracted_if_reported() {
     assert_eq!(MEMORY_V2, 40 | 0x0200_0000, "as the reference's macro makes it");
     let used = |functions, id| {
         let nvml = Nvml::start(functions).expect("starts");
@@ -29,7 +29,7 @@ fn memory_without_the_drivers_own_where_the_library_reports_it() {
 }
 
 #[test]
-fn refusals_name_the_call_and_the_reason() {
+fn errors_name_the_call_and_the_reason() {
     let nvml = Nvml::start(FAKE).expect("starts");
     let error = nvml.device("0000:ff:00.0").expect_err("not there");
     assert_eq!(error.to_string(), "nvmlDeviceGetHandleByPciBusId_v2 failed: Not Found");

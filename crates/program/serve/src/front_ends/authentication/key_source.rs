@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_asked_at_once_and_then_when_it_is_time() {
+    fn keys_are_fetched_at_once_and_then_at_intervals() {
         let (mut source, start) = (fetched(), Instant::now());
         let never = |_: &str| -> Result<Vec<u8>> { panic!("it is not time") };
         assert!(source.look(start, 0, |_| Ok(keys("a"))).is_some());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_brings_it_forward_but_not_often() {
+    fn an_unknown_key_triggers_an_early_fetch_at_a_limited_rate() {
         let (mut source, start) = (fetched(), Instant::now());
         let never = |_: &str| -> Result<Vec<u8>> { panic!("too often") };
         assert!(source.look(start, 0, |_| Ok(keys("a"))).is_some());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_the_keys_and_is_tried_again_with_growing_pauses() {
+    fn a_failed_fetch_keeps_the_keys_and_is_retried_with_growing_pauses() {
         let (mut source, start) = (fetched(), Instant::now());
         assert!(source.look(start, 0, |_| Ok(keys("a"))).is_some());
         let mut at = start + 60 * SECOND;

@@ -18,7 +18,7 @@ fn knows(work: &AppliedPolicy, key: &str) -> bool {
 }
 
 #[test]
-fn a_changed_policy_is_taken_and_a_broken_one_is_not() {
+fn a_changed_policy_is_applied_unless_it_is_invalid() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("policy.toml");
     fs::write(&path, policy_of("old")).expect("written");
@@ -40,7 +40,7 @@ fn a_changed_policy_is_taken_and_a_broken_one_is_not() {
 }
 
 #[test]
-fn a_reload_reads_the_policy_at_once_and_its_keys_at_the_next_look() {
+fn a_reload_reads_the_policy_at_once_and_the_keys_at_the_next_poll() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("policy.toml");
     let jwt = "[jwt]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"\n";
@@ -59,7 +59,7 @@ fn a_reload_reads_the_policy_at_once_and_its_keys_at_the_next_look() {
 }
 
 #[test]
-fn a_policy_that_becomes_a_pipe_or_a_folder_changes_nothing_and_is_watched_on() {
+fn a_policy_replaced_by_a_pipe_or_folder_is_ignored_and_still_watched() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("policy.toml");
     fs::write(&path, policy_of("old")).expect("written");
@@ -83,7 +83,7 @@ fn a_policy_that_becomes_a_pipe_or_a_folder_changes_nothing_and_is_watched_on() 
 }
 
 #[test]
-fn keys_that_cannot_be_read_are_an_error_at_the_start() {
+fn unreadable_keys_are_an_error_at_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("policy.toml");
     let jwt = "[jwt]\nissuer = \"i\"\naudience = \"a\"\njwks_file = \"keys.json\"\n";

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_counts_once_it_has_settled_and_only_once() {
+    fn a_change_counts_once_and_only_after_it_has_settled() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("policy.toml");
         fs::write(&path, "a").expect("written");

@@ -11,7 +11,7 @@ fn warned(words: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn a_server_for_everybody_names_what_is_open() {
+fn a_public_server_lists_its_open_services() {
     let text = warned(&["--model-control-mode=explicit"]).expect("a warning");
     for part in [
         "0.0.0.0:8000 (HTTP), 0.0.0.0:8001 (GRPC), 0.0.0.0:8002 (metrics)",
@@ -30,7 +30,7 @@ fn a_server_for_everybody_names_what_is_open() {
 }
 
 #[test]
-fn one_for_this_machine_has_nothing_to_say() {
+fn a_local_server_gives_no_exposure_warning() {
     let here = ["--http-address=127.0.0.1", "--grpc-address=[::1]", "--metrics-address=localhost"];
     assert_eq!(warned(&here), None);
     assert_eq!(warned(&["--hardened"]), None);
@@ -38,7 +38,7 @@ fn one_for_this_machine_has_nothing_to_say() {
 }
 
 #[test]
-fn who_must_prove_who_it_is_finds_nothing_open() {
+fn with_authentication_no_service_is_open() {
     assert_eq!(warned(&["--auth-policy=p.toml"]), None);
     let tls = ["--https-cert=c", "--https-key=k", "--https-root-cert=r", "--metrics-https=true"];
     let text = warned(&tls).expect("gRPC is open");
@@ -46,14 +46,14 @@ fn who_must_prove_who_it_is_finds_nothing_open() {
 }
 
 #[test]
-fn of_a_hardened_server_nothing_can_be_changed() {
+fn the_warning_of_a_hardened_server_omits_changes() {
     let words = ["--hardened", "--http-address=0.0.0.0", "--model-control-mode=explicit"];
     let text = warned(&words).expect("inference is open");
     assert!(!text.contains("model control") && !text.contains("settings of the log"), "{text}");
 }
 
 #[test]
-fn what_needs_a_header_is_not_open() {
+fn services_restricted_by_a_header_are_not_open() {
     let all = "health,metadata,inference,shared-memory,model-config,model-repository,statistics,trace,logging";
     let (http, grpc) = (
         format!("--http-restricted-api={all}:k=v"),

@@ -31,14 +31,14 @@ fn refused(arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn there_is_a_console_unless_it_is_turned_off() {
+fn the_console_is_on_unless_switched_off() {
     assert!(options(&[]).http_options.has_console);
     assert!(options(&["--console=true"]).http_options.has_console);
     assert!(!options(&["--console=false"]).http_options.has_console);
 }
 
 #[test]
-fn gpus() {
+fn gpu_flags_are_parsed() {
     assert!(options(&[]).has_gpu_metrics);
     assert!(!options(&["--allow-gpu-metrics=false"]).has_gpu_metrics);
     assert!(!options(&["--allow-metrics=false"]).has_gpu_metrics);
@@ -52,7 +52,7 @@ fn gpus() {
 }
 
 #[test]
-fn defaults() {
+fn options_have_defaults() {
     let o = options(&[]);
     assert_eq!(o.engine.server_id, "triton");
     assert_eq!(o.repositories, [PathBuf::from("/models")]);
@@ -76,7 +76,7 @@ fn defaults() {
 }
 
 #[test]
-fn values_arrive_where_they_belong() {
+fn every_value_reaches_its_option() {
     let o = options(&[
         "--model-store=/more",
         "--id",
@@ -110,7 +110,7 @@ fn values_arrive_where_they_belong() {
 }
 
 #[test]
-fn repositories_are_looked_at_again_in_poll_mode_only_and_not_every_0_seconds() {
+fn repositories_are_polled_only_in_poll_mode_at_a_positive_interval() {
     let poll = "--model-control-mode=poll";
     assert_eq!(options(&[poll]).poll_interval, Some(Duration::from_secs(15)));
     for never in [
@@ -123,7 +123,7 @@ fn repositories_are_looked_at_again_in_poll_mode_only_and_not_every_0_seconds() 
 }
 
 #[test]
-fn services_beside_sagemaker_stay_within_its_range() {
+fn services_beside_sagemaker_use_its_port_range() {
     let range = "--sagemaker-safe-port-range=8001-8090";
     refused(
         &["--allow-sagemaker=true", range],
@@ -134,14 +134,14 @@ fn services_beside_sagemaker_stay_within_its_range() {
 }
 
 #[test]
-fn escaping_of_the_log_is_an_environment_variable() {
+fn log_escaping_is_set_by_an_environment_variable() {
     let variables = [("TRITON_SERVER_ESCAPE_LOG_MESSAGES", "0")];
     let o = options_in(&["--model-repository=m"], &variables).expect("good");
     assert!(!o.log.has_escaping);
 }
 
 #[test]
-fn rules() {
+fn conflicting_and_empty_flags_are_refused() {
     refused(
         &["--load-model=x"],
         "Error: Use of '--load-model' requires setting '--model-control-mode=explicit' as well.",
@@ -162,7 +162,7 @@ fn rules() {
 }
 
 #[test]
-fn settings() {
+fn malformed_setting_flags_are_refused() {
     refused(
         &["--backend-config=foo"],
         "Bad option: \"--backend-config\". --backend-config option format is '<backend name>,<setting>=<value>'. \
@@ -203,7 +203,7 @@ fn settings() {
 }
 
 #[test]
-fn a_port_out_of_range_is_refused_where_it_is_listened_at() {
+fn a_port_out_of_range_is_refused_when_it_is_used() {
     for (service, port) in [("http", "-47"), ("grpc", "70000"), ("metrics", "-1")] {
         let flag = format!("--{service}-port={port}");
         let text = format!(
@@ -215,7 +215,7 @@ fn a_port_out_of_range_is_refused_where_it_is_listened_at() {
 }
 
 #[test]
-fn port_collisions() {
+fn port_collisions_are_refused() {
     refused(
         &["--http-port=8001"],
         "The server cannot listen to HTTP requests and GRPC requests at the same address and port 0.0.0.0:8001; \
@@ -232,7 +232,7 @@ fn port_collisions() {
 }
 
 #[test]
-fn a_count_of_held_requests_that_is_no_number_is_reported() {
+fn a_non_numeric_hold_count_is_reported() {
     let repository = ["--model-repository=/models"];
     let held =
         [("TRITONSERVER_DELAY_SCHEDULER", "4"), ("TRITONSERVER_BACKLOG_DELAY_SCHEDULER", "2")];
@@ -245,7 +245,7 @@ fn a_count_of_held_requests_that_is_no_number_is_reported() {
 }
 
 #[test]
-fn flags_without_effect_and_deprecated_ones_say_so() {
+fn flags_without_effect_and_deprecated_flags_are_warned_about() {
     let o = options(&[
         "--buffer-manager-thread-count=4",
         "--strict-model-config=false",
@@ -272,7 +272,7 @@ fn flags_without_effect_and_deprecated_ones_say_so() {
 }
 
 #[test]
-fn rows_show_what_is_in_force() {
+fn the_option_table_shows_effective_values() {
     let rows =
         options(&["--model-store=b", "--strict-model-config=1", "--exit-timeout-secs=5"]).rows;
     let rows: Vec<_> = rows.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -297,7 +297,7 @@ fn rows_show_what_is_in_force() {
 }
 
 #[test]
-fn vertex_ai_has_one_port_and_its_own_models_unless_flags_say_otherwise() {
+fn vertex_ai_defaults_to_one_port_and_its_own_models() {
     let options = |line: &[&str], variables: &[(&str, &str)]| {
         let line = line.iter().map(|&word| word.to_owned());
         let flags = parse(line, Words::Refused).expect("good").expect("no help");
@@ -324,7 +324,7 @@ fn vertex_ai_has_one_port_and_its_own_models_unless_flags_say_otherwise() {
 }
 
 #[test]
-fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
+fn cloud_platforms_are_enabled_by_flags_or_environment() {
     let options = |line: &[&str], variables: &[(&str, &str)]| {
         let line = ["--model-repository=x"].iter().chain(line).map(|&word| word.to_owned());
         let flags = parse(line, Words::Refused).expect("good").expect("no help");
@@ -375,7 +375,7 @@ fn cloud_platforms_are_served_where_flags_or_their_environment_ask_for_it() {
 }
 
 #[test]
-fn instances_start_at_the_same_time_unless_the_environment_says_otherwise() {
+fn instances_start_in_parallel_unless_the_environment_disables_it() {
     let repository = ["--model-repository=x"];
     let one_by_one = |value| {
         let options = options_in(&repository, &[("TRITON_PARALLEL_INSTANCE_LOADING", value)]);

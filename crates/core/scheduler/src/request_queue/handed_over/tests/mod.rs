@@ -181,14 +181,14 @@ fn check_pipelined(instances: usize, breaks: bool) {
 }
 
 #[test]
-fn every_request_that_is_handed_over_is_executed_once() {
+fn every_prefetched_request_is_executed_once() {
     check_pipelined(1, false);
     check_pipelined(2, false);
     check_pipelined(3, false);
 }
 
 #[test]
-fn what_waits_in_an_instance_that_breaks_is_executed_once() {
+fn requests_prefetched_by_a_failed_instance_are_executed_once() {
     check_pipelined(1, true);
     check_pipelined(2, true);
 }
@@ -196,7 +196,7 @@ fn what_waits_in_an_instance_that_breaks_is_executed_once() {
 /// An instance that executes for ever keeps nothing that waits in it: whoever is free takes it, in its order, as soon as the
 /// worker has read what it executes.
 #[test]
-fn nothing_waits_in_an_instance_while_another_is_free() {
+fn no_request_stays_prefetched_while_another_instance_is_free() {
     let run = || {
         let queue = direct(2, 0);
         queue.instance_started(0);
@@ -256,7 +256,7 @@ fn hand_over(queue: &Queue, worker: &Arc<Worker>, requests: Vec<Numbered>, first
     }
 }
 
-/// Who looks for requests that nobody waits for takes them out of an instance; what waits beside them comes first again.
+/// The search for abandoned requests takes them out of an instance; the others return to the front.
 #[test]
 fn abandoned_requests_are_taken_out_of_an_instance() {
     let run = || {
@@ -288,9 +288,9 @@ fn abandoned_requests_are_taken_out_of_an_instance() {
     interleavings::check_random(run, 1);
 }
 
-/// What was taken back before its thread could say that it waits.
+/// The request is taken back before its thread records that it waits.
 #[test]
-fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
+fn a_prefetched_request_may_be_taken_back_before_its_receipt_is_known() {
     let run = || {
         let (queue, worker) = (direct(2, 0), idle_worker());
         [0, 1].into_iter().for_each(|index| queue.instance_started(index));
@@ -326,9 +326,9 @@ fn a_request_may_be_taken_back_before_it_is_known_to_wait() {
     interleavings::check_random(run, ITERATIONS);
 }
 
-/// It executes nothing more: what it has not begun with is queued again, in its order, the rest is still its own.
+/// The stalled instance keeps the requests it began; the others are queued again in order.
 #[test]
-fn what_waits_in_an_instance_that_does_not_go_on_is_queued_again() {
+fn requests_prefetched_by_a_stalled_instance_are_queued_again() {
     let run = || {
         let (queue, worker) = (direct(1, 0), idle_worker());
         queue.instance_started(0);

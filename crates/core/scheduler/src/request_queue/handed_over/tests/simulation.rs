@@ -241,7 +241,7 @@ fn simulated(script: &Script, check: impl Fn(&Simulation) + Send + Sync + 'stati
 }
 
 proptest! {
-    /// And no instance is free while a request waits, or the run had no end.
+    /// No instance is free while a request waits, or the run would not end.
     #[test]
     fn every_request_is_executed_or_dropped_once(script in scripts()) {
         simulated(&script, |run| {
@@ -254,9 +254,9 @@ proptest! {
         });
     }
 
-    /// Not behind one that takes as long as all the others together, wherever in the run that is.
+    /// One request takes as long as all others together, at any position of the run.
     #[test]
-    fn none_is_overtaken_without_end(mut script in scripts(), long in any::<prop::sample::Index>()) {
+    fn no_request_is_overtaken_without_bound(mut script in scripts(), long in any::<prop::sample::Index>()) {
         for request in &mut script.requests {
             *request = Request { abandoned_after: None, stops: false, execution: request.execution % 8, ..*request };
         }
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn one_instance_executes_in_the_order_of_arrival(mut script in scripts()) {
+    fn a_single_instance_executes_in_order_of_arrival(mut script in scripts()) {
         script.instances = 1;
         simulated(&script, |run| assert!(run.begun.is_sorted(), "{:?}", run.begun));
     }

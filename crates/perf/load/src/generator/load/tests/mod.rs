@@ -121,7 +121,7 @@ pub fn streaming() -> Shared {
 }
 
 #[test]
-fn a_closed_loop_keeps_its_concurrency_and_sends_exactly_the_count() {
+fn a_closed_loop_keeps_its_concurrency_and_sends_the_exact_count() {
     let server = FakeServer::start();
     server.with(|seen| seen.together = 3);
     let mut load = load(&server, &concurrency(3), PLAIN);
@@ -141,7 +141,7 @@ fn a_closed_loop_keeps_its_concurrency_and_sends_exactly_the_count() {
 }
 
 #[test]
-fn a_warm_up_leaves_nothing_but_connections() {
+fn a_warm_up_leaves_only_open_connections() {
     let server = FakeServer::start();
     let mut load = load(&server, &concurrency(2), PLAIN);
     load.warm_up(LoadStart::Concurrency(2), 5).unwrap();
@@ -154,7 +154,7 @@ fn a_warm_up_leaves_nothing_but_connections() {
 }
 
 #[test]
-fn concurrency_changes_without_new_connections() {
+fn the_concurrency_changes_without_new_connections() {
     let server = FakeServer::start();
     let mut load = load(&server, &concurrency(4), PLAIN);
     let more = |load: &Load, count| {
@@ -178,7 +178,7 @@ fn concurrency_changes_without_new_connections() {
 }
 
 #[test]
-fn user_data_is_gone_through_step_by_step() {
+fn user_data_is_sent_step_by_step() {
     let server = FakeServer::start();
     let source = Source { steps: 4, expected: Vec::new() };
     let mut load = load(&server, &Settings { batch_size: 2, ..concurrency(1) }, source);
@@ -190,7 +190,7 @@ fn user_data_is_gone_through_step_by_step() {
 }
 
 #[test]
-fn a_failed_request_ends_the_load_with_the_servers_text() {
+fn a_failed_request_ends_the_load_with_the_servers_message() {
     let server = FakeServer::start();
     server.with(|seen| seen.answer = Answer::Error("model 'boom' was told to fail"));
     let mut load = load(&server, &concurrency(1), PLAIN);
@@ -208,7 +208,7 @@ fn a_failed_request_ends_the_load_with_the_servers_text() {
 }
 
 #[test]
-fn asynchronous_calls_fail_with_a_text_of_their_own() {
+fn failed_asynchronous_calls_have_their_own_message() {
     let server = FakeServer::start();
     server.with(|seen| seen.answer = Answer::Nothing);
     let calls = Calls { asynchronous: true, forced_sync: false, streaming: false };
@@ -220,7 +220,7 @@ fn asynchronous_calls_fail_with_a_text_of_their_own() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn an_unreachable_server_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -260,7 +260,7 @@ fn outputs_are_kept_for_the_profile_export() {
 }
 
 #[test]
-fn a_rate_is_kept_though_nothing_is_answered() {
+fn a_rate_is_kept_without_responses() {
     let server = FakeServer::start();
     server.with(|seen| seen.held = true);
     let calls = Calls { asynchronous: true, forced_sync: false, streaming: false };
@@ -301,7 +301,7 @@ fn late_requests_of_synchronous_calls_are_marked() {
 }
 
 #[test]
-fn custom_intervals_are_a_schedule() {
+fn custom_intervals_form_a_schedule() {
     let server = FakeServer::start();
     let intervals = vec![Duration::from_millis(1), Duration::from_millis(2)];
     // One worker: of several, one that gets no processor leaves its share of the schedule to the others.
@@ -345,7 +345,7 @@ fn check_sequences(marks: &[(u64, bool, bool)], most: usize) {
 }
 
 #[test]
-fn sequences_begin_and_end_however_the_load_changes() {
+fn sequences_start_and_end_when_the_load_changes() {
     let server = FakeServer::start();
     let mut load = sequences(&server, &concurrency(3));
     load.start(LoadStart::Concurrency(3), None).unwrap();
@@ -384,7 +384,7 @@ fn wide(server: &FakeServer, settings: &Settings, scheduling: SchedulingKind) ->
 }
 
 #[test]
-fn workers_keep_a_concurrency_together() {
+fn workers_keep_the_concurrency_together() {
     let server = FakeServer::start();
     server.with(|seen| seen.together = 7);
     let mut load = wide(&server, &concurrency(7), SchedulingKind::None);
@@ -398,7 +398,7 @@ fn workers_keep_a_concurrency_together() {
 }
 
 #[test]
-fn workers_keep_a_rate_together() {
+fn workers_keep_the_rate_together() {
     let server = FakeServer::start();
     let mut load = wide(&server, &rate(), SchedulingKind::None);
     load.start(LoadStart::RequestRate(2000.0), Some(30)).unwrap();
@@ -423,7 +423,7 @@ fn sequences_of_several_workers_share_no_id() {
 }
 
 #[test]
-fn workers_share_out_everything_that_is_to_be_had() {
+fn workers_split_streams_and_slots() {
     let server = FakeServer::start();
     let sums = |cores, settings: &Settings, scheduling| {
         let model = model(scheduling);
