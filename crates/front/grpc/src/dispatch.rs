@@ -73,7 +73,7 @@ impl Dispatcher {
         let route = Route::of(request.uri().path());
         let peer = context.client.peer;
         let mut told = CallRecord::begin(&state.options.requests, peer, &request, route);
-        let incoming = (request, context.unread.reader());
+        let incoming = IncomingCall { request, reader: context.unread.reader() };
         held.guard = state.in_flight.try_begin();
         if held.guard.is_none() {
             state.engine.availability().count_refused_at_exit();
@@ -96,7 +96,7 @@ impl Dispatcher {
     fn answering(
         &self,
         route: Option<Route>,
-        incoming: Incoming,
+        incoming: IncomingCall,
         context: &ConnectionContext,
         mut told: CallRecord,
     ) -> AnsweringCall {
@@ -116,7 +116,7 @@ impl Dispatcher {
     fn route(
         &self,
         route: Option<Route>,
-        (request, reader): Incoming,
+        IncomingCall { request, reader }: IncomingCall,
         context: &ConnectionContext,
         told: &mut CallRecord,
     ) -> Answer {
@@ -128,8 +128,7 @@ impl Dispatcher {
         let client = &context.client;
         let checked = self.check_head(route, &request, client, told);
         let counted = checked.and_then(|(caller, format)| {
-            let (caller, share) =
-                self.count_to_client(route, caller, (client, &context.account))?;
+            let (caller, share) = self.count_to_client(route, caller, context)?;
             Ok((caller, share, format))
         });
         let (caller, share, format) = match counted {
@@ -200,13 +199,13 @@ impl Dispatcher {
         &self,
         route: Route,
         mut caller: Caller,
-        (client, connection): (&Client, &ConnectionAccount),
+        ConnectionContext { client, account, .. }: &ConnectionContext,
     ) -> Result<(Caller, Option<Box<ClientShare>>), Status> {
         if route.category() == ApiCategory::Health {
             return Ok((caller, None));
         }
         let limits = &self.state.options.client_limits;
-        caller.count_to(limits.account(client, connection, caller.identity()));
+        caller.count_to(limits.account(client, account, caller.identity()));
         if matches!(route, Route::ModelInfer | Route::ModelStreamInfer) {
             return Ok((caller, None));
         }
@@ -260,7 +259,11 @@ fn refuse(
     })
 }
 
-type Incoming = (Request<RecvStream>, Reader);
+/// A call with the reader that counts its body.
+struct IncomingCall {
+    request: Request<RecvStream>,
+    reader: Reader,
+}
 
 pub(crate) struct ConnectionContext {
     pub dispatcher: Arc<Dispatcher>,
@@ -300,7 +303,7 @@ pub(crate) enum CallStart {
 async fn begin_when_started(
     context: Arc<ConnectionContext>,
     route: Option<Route>,
-    incoming: Incoming,
+    incoming: IncomingCall,
     mut told: CallRecord,
 ) -> CallStart {
     let dispatcher = &context.dispatcher;

@@ -92,7 +92,7 @@ impl PackageModel {
 
     /// Returns the container for an instance: the shared one, or its own if instances could see each other's state.
     pub(super) fn container(&self, place: ModuleDevice) -> Result<Arc<Container>> {
-        self.containers.take((self.config.name(), place), self.settings.shares_state, || {
+        self.containers.take(self.config.name(), place, self.settings.shares_state, || {
             self.code.container(&self.config, place)
         })
     }

@@ -25,9 +25,9 @@ pub(super) struct Content<'a> {
 
 /// An input of a sample whose elements are made.
 #[derive(Clone, Copy)]
-struct SampleInput<'a> {
-    warmup: &'a Warmup,
-    name: &'a str,
+pub(super) struct SampleInput<'a> {
+    pub warmup: &'a Warmup,
+    pub name: &'a str,
     input: &'a WarmupInput,
 }
 
@@ -84,8 +84,7 @@ impl<'a> Content<'a> {
 
     /// Returns the first bytes of the file.
     fn elements(&self, wanted: SampleInput<'_>, file: &str, size: usize) -> Result<Buffer> {
-        let SampleInput { warmup, name, .. } = wanted;
-        let too_short = |got| error::short_file(warmup, name, file, (size, got));
+        let too_short = |got| error::short_file(wanted, file, size, got);
         self.read(file, Part::First(size))?.map_err(too_short)
     }
 

@@ -46,15 +46,27 @@ impl Authentication {
     {
         match &self.0 {
             None => Ok(Caller::default()),
-            Some(gate) => admit(gate, client, (header(AUTHORIZATION), header(API_KEY)), &action()),
+            Some(gate) => {
+                let headers = CredentialHeaders {
+                    authorization: header(AUTHORIZATION),
+                    api_key: header(API_KEY),
+                };
+                admit(gate, client, headers, &action())
+            }
         }
     }
+}
+
+/// The values of the headers that carry credentials.
+struct CredentialHeaders<H> {
+    authorization: H,
+    api_key: H,
 }
 
 fn admit<'h, H: Iterator<Item = &'h [u8]>>(
     gate: &Arc<Gate>,
     client: &Client,
-    (mut authorization, mut api_key): (H, H),
+    CredentialHeaders { mut authorization, mut api_key }: CredentialHeaders<H>,
     action: &Action<'_>,
 ) -> Result<Caller, AccessError> {
     let mut credentials = Credentials {
