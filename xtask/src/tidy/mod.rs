@@ -11,6 +11,7 @@ mod folders;
 mod locks;
 mod manifests;
 mod module_lines;
+mod names;
 mod pages;
 mod platforms;
 mod prepared;
@@ -21,7 +22,6 @@ mod source;
 mod threats;
 mod time;
 mod tuples;
-mod type_names;
 mod unsafe_code;
 
 use anyhow::{Result, bail};
@@ -73,7 +73,7 @@ fn faults() -> Result<Vec<String>> {
         tuples::faults,
         comments::faults,
         pages::faults,
-        type_names::faults,
+        names::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

@@ -15,8 +15,8 @@ use crate::{
     error::{cannot_read, cannot_write},
     find::data_folder,
     install::{lock, remove_folder},
-    interruptible,
     progress::Progress,
+    subprocess,
 };
 
 /// Source files by name; the first is compiled, the others lie beside it.
@@ -244,11 +244,10 @@ impl Build<'_> {
 
     fn run(&mut self, command: Command) -> Result<Result<(), String>> {
         self.stop.map_or(Ok(()), Stop::check)?;
-        let output =
-            interruptible::output(command, self.stop, self.progress).map_err(|reason| {
-                let program = self.compiler.display();
-                Error::unavailable(format!("cannot start '{program}': {reason}"))
-            })?;
+        let output = subprocess::output(command, self.stop, self.progress).map_err(|reason| {
+            let program = self.compiler.display();
+            Error::unavailable(format!("cannot start '{program}': {reason}"))
+        })?;
         self.stop.map_or(Ok(()), Stop::check)?;
         Ok(if output.status.success() { Ok(()) } else { Err(output.errors) })
     }

@@ -13,9 +13,9 @@ use crate::{
     connection::{Connection, Services},
     exception::with_traceback,
     execution::{Execution, ExecutionReply, Reply},
-    pace::ExecutionTimes,
+    execution_times::ExecutionTimes,
     requests::ActiveRequests,
-    sent::{SentExecution, SentExecutions},
+    sent_executions::{SentExecution, SentExecutions},
     transport::ReceiveError,
     worker::{ReplyWait, Worker},
 };

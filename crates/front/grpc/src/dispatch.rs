@@ -14,25 +14,26 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
-    answering::{Answer, AnsweringCall},
-    call_form, compression,
+    answer::{Answer, AnsweringCall},
+    call_form,
+    call_record::CallRecord,
+    compression,
     content::Content,
     health::HealthService,
     infer::InferHead,
     message::{MaxLength, Message, decode, over_budget},
     messages::Messages,
-    outgoing::{self, MessageBody, StreamBody},
     reflection::{self, ReflectionRequests},
     repository,
+    response_body::{self, MessageBody, StreamBody},
     route::{ReflectionVersion, Route},
     sender::Sender,
     service::ShortCall,
     state::{SHUTTING_DOWN, ServerState},
     status::status_of,
     stream::InferStream,
-    told::CallRecord,
     unary_infer::UnaryInfer,
-    unread::{Reader, UnreadBytes},
+    unread_bytes::{Reader, UnreadBytes},
 };
 
 /// The refusal of calls when too many wait for the server to start.
@@ -150,7 +151,7 @@ impl Dispatcher {
                 let (headers, told) = (&head.headers, told.take());
                 let stream = InferStream::new(&state, headers, infer_head, messages, sender, told);
                 let stream = StreamBody::new(stream, format, &state);
-                let response = outgoing::response(Content::Stream(stream), format);
+                let response = response_body::response(Content::Stream(stream), format);
                 Answer::other(ready(Ok(response)))
             }
             Route::RepositoryModelLoad => {
@@ -174,7 +175,7 @@ impl Dispatcher {
                 let health = self.health.clone();
                 Answer::other(async move {
                     let watch = health.watch(decode(messages.only().await?.bytes)?)?;
-                    Ok(outgoing::response(Content::Watch(Box::new(watch)), None))
+                    Ok(response_body::response(Content::Watch(Box::new(watch)), None))
                 })
             }
             Route::Reflection(version) => Answer::other(reflect(state, version, head, messages)),
@@ -330,7 +331,7 @@ async fn load(
 }
 
 fn message_response(message: MessageBody) -> Response<Content> {
-    outgoing::response(Content::Message(message), None)
+    response_body::response(Content::Message(message), None)
 }
 
 async fn reflect(

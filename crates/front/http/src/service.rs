@@ -17,7 +17,7 @@ use crate::{
     options::HttpOptions,
     request::{
         admission,
-        received::{ReceivedRequest, call_of},
+        received_request::{ReceivedRequest, call_of},
         route::{self, ModelAction, Route},
         same_site,
     },

@@ -15,9 +15,9 @@ use super::{
     archive::Package,
     checks::Checks,
     container::Container,
-    naming::{self, TensorNames},
     object::{Object, Runtime},
     target,
+    tensor_names::{self, TensorNames},
 };
 use crate::{
     load_error::refused,
@@ -228,7 +228,7 @@ fn positions(
         inputs.positions(config, config.execution_inputs())?,
         outputs.positions(config, config.model_outputs())?,
     );
-    naming::check_complete(config, &inputs)?;
+    tensor_names::check_complete(config, &inputs)?;
     Ok(positions)
 }
 

@@ -5,7 +5,7 @@ use galatea_division_faults::DivisionFault;
 use galatea_types::{DeviceAllocator, Error, Result};
 
 use super::{
-    generated::generate,
+    generated_input::generate,
     join::{JoinedInput, join, missing, tensors_of},
     model_output::ModelOutput,
     padding::PaddedGroup,

@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 
 use crate::{
     options::HttpOptions,
-    request::{admission, received::ReceivedRequest, same_site},
+    request::{admission, received_request::ReceivedRequest, same_site},
     response::{
         Response,
         answers::{

@@ -3,7 +3,7 @@
 use galatea_frontend::{Action, Caller};
 
 use crate::{
-    request::{received::ReceivedRequest, same_site},
+    request::{received_request::ReceivedRequest, same_site},
     response::{
         Response,
         answers::{RefusalForm, failure, not_admitted},
