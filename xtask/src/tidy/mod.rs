@@ -12,6 +12,7 @@ mod folders;
 mod locks;
 mod manifests;
 mod module_lines;
+mod names;
 mod pages;
 mod phrases;
 mod platforms;
@@ -23,7 +24,6 @@ mod source;
 mod threats;
 mod time;
 mod tuples;
-mod type_names;
 mod unsafe_code;
 
 use anyhow::{Result, bail};
@@ -75,9 +75,9 @@ fn faults() -> Result<Vec<String>> {
         tuples::faults,
         comments::faults,
         pages::faults,
-        type_names::faults,
         decisions::faults,
         phrases::faults,
+        names::faults,
     ];
     let mut faults = manifests::faults(&metadata);
     faults.extend(rules.iter().flat_map(|rule| rule(&workspace)));

@@ -6,7 +6,7 @@ const CONSTRUCTOR: &str = "assume_checked";
 /// The constructor's file, the engine's check, the source for tests, and the receiver of requests that the engine of another
 /// process checked.
 const ALLOWED: &[&str] = &[
-    "crates/shared/types/src/prepared.rs",
+    "crates/shared/types/src/prepared_request.rs",
     "crates/core/engine/src/prepare/",
     "crates/core/backend/src/testing/",
     "crates/backends/process/src/child/batch.rs",

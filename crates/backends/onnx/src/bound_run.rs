@@ -3,7 +3,7 @@
 //! Creating, describing and releasing the tensors of a run takes as long as a small model. With the kept tensors the library
 //! gets the outputs' shapes, and refuses to compute others into them. The run is then repeated without them (ADR 31).
 
-use std::{collections::VecDeque, ffi::CString};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use galatea_backend::batching::{Content, JoinedInput, ModelOutput};
@@ -11,7 +11,7 @@ use galatea_types::{AlignedBlock, BUFFER_ALIGNMENT, Result, Shape};
 
 use crate::{
     model::OnnxModel,
-    ort::{BoundTensor, RunMode, Session, Value},
+    ort::{BoundTensor, BoundTensors, RunMode, Session, Value},
     signature::TensorBinding,
 };
 
@@ -36,47 +36,43 @@ struct Key {
     wanted: Vec<usize>,
 }
 
+/// A run that has finished: its inputs, and its outputs with their numbers.
+pub(crate) struct FinishedRun<'a> {
+    pub inputs: &'a [RunInput],
+    pub wanted: &'a [usize],
+    pub outputs: &'a [Value],
+}
+
 pub(crate) struct BoundRun {
     key: Key,
-    input_names: Vec<CString>,
-    inputs: Vec<BoundTensor>,
-    output_names: Vec<CString>,
+    inputs: BoundTensors,
     output_shapes: Vec<Shape>,
-    outputs: Vec<BoundTensor>,
+    outputs: BoundTensors,
     uses: u32,
 }
 
 impl BoundRun {
-    /// Makes a kept run from a finished one, with inputs `given` and `outputs`. Returns `None` if that is not possible.
-    fn new(model: &OnnxModel, key: Key, given: &[RunInput], outputs: &[Value]) -> Option<Self> {
-        let mut left = LARGEST.checked_sub(given.iter().map(|(_, _, data)| data.len()).sum())?;
+    /// Makes a kept run from a finished one. Returns `None` if that is not possible.
+    fn new(model: &OnnxModel, key: Key, run: &FinishedRun<'_>) -> Option<Self> {
+        let mut left =
+            LARGEST.checked_sub(run.inputs.iter().map(|(_, _, data)| data.len()).sum())?;
         let library = &model.library;
-        let (mut inputs, mut input_names) = (Vec::new(), Vec::new());
-        for (number, shape, data) in given {
+        let (mut inputs, mut outputs) = (BoundTensors::default(), BoundTensors::default());
+        for (number, shape, data) in run.inputs {
             let binding = model.inputs.get(*number)?;
             let mut tensor = BoundTensor::new(library, binding.spec.data_type, shape).ok()?;
             fill(&mut tensor, data)?;
-            input_names.push(binding.info.c_name.clone());
-            inputs.push(tensor);
+            inputs.push(&binding.info.c_name, tensor);
         }
-        let (mut bound, mut output_names, mut output_shapes) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, value) in key.wanted.iter().zip(outputs) {
+        let mut output_shapes = Vec::new();
+        for (number, value) in key.wanted.iter().zip(run.outputs) {
             let binding = model.outputs.get(*number)?;
             let (tensor, shape) = room_for(model, binding, value, left)?;
             left -= tensor.bytes().len();
-            output_names.push(binding.info.c_name.clone());
+            outputs.push(&binding.info.c_name, tensor);
             output_shapes.push(shape);
-            bound.push(tensor);
         }
-        Some(Self {
-            key,
-            input_names,
-            inputs,
-            output_names,
-            output_shapes,
-            outputs: bound,
-            uses: 0,
-        })
+        Some(Self { key, inputs, output_shapes, outputs, uses: 0 })
     }
 
     /// Returns true if this run has inputs of these shapes and these outputs. Its tensors then hold the inputs.
@@ -92,23 +88,21 @@ impl BoundRun {
         if !are_same || expected.next().is_some() {
             return false;
         }
-        joined.iter().flatten().zip(&mut self.inputs).all(|(joined, tensor)| {
-            match &joined.content {
-                Content::Elements(data) => fill(tensor, data).is_some(),
-                Content::Texts(_) | Content::OnDevice(_) => false,
-            }
+        joined.iter().flatten().zip(&mut self.inputs.tensors).all(|(joined, tensor)| match &joined
+            .content
+        {
+            Content::Elements(data) => fill(tensor, data).is_some(),
+            Content::Texts(_) | Content::OnDevice(_) => false,
         })
     }
 
     pub fn compute(&mut self, model: &OnnxModel, session: &Session, mode: RunMode) -> Result<()> {
-        let inputs = (&*self.input_names, &*self.inputs);
-        let outputs = (&*self.output_names, &mut *self.outputs);
-        session.run_bound(&model.run_options, inputs, outputs, mode)
+        session.run_bound(&model.run_options, &self.inputs, &mut self.outputs, mode)
     }
 
     /// Returns a copy of its inputs.
     pub fn given(&self) -> Vec<RunInput> {
-        let inputs = self.key.inputs.iter().zip(&self.inputs);
+        let inputs = self.key.inputs.iter().zip(&self.inputs.tensors);
         inputs
             .map(|((n, shape), t)| (*n, shape.clone(), Bytes::copy_from_slice(t.bytes())))
             .collect()
@@ -117,8 +111,8 @@ impl BoundRun {
     /// Returns a copy of its outputs, in one block.
     pub fn copy_outputs(&self) -> Vec<ModelOutput> {
         let padded = |tensor: &BoundTensor| tensor.bytes().len().next_multiple_of(BUFFER_ALIGNMENT);
-        let mut block = AlignedBlock::with_capacity(self.outputs.iter().map(padded).sum());
-        for tensor in &self.outputs {
+        let mut block = AlignedBlock::with_capacity(self.outputs.tensors.iter().map(padded).sum());
+        for tensor in &self.outputs.tensors {
             block.extend_from_slice(tensor.bytes());
             block.extend_zeroed(padded(tensor) - tensor.bytes().len());
         }
@@ -128,7 +122,7 @@ impl BoundRun {
             start += padded(tensor);
             ModelOutput { shape: shape.clone(), data: data.into() }
         };
-        self.outputs.iter().zip(&self.output_shapes).map(cut).collect()
+        self.outputs.tensors.iter().zip(&self.output_shapes).map(cut).collect()
     }
 }
 
@@ -209,28 +203,27 @@ impl BoundRuns {
         Some(given)
     }
 
-    /// Decides after a run from `given` to `outputs` if its tensors are kept. They are if an equal run came shortly before.
-    /// `compute` does a run with them, which shows if they work.
+    /// Decides after a run if its tensors are kept. They are if an equal run came shortly before. `compute` does a run with
+    /// them, which shows if they work.
     pub fn consider(
         &mut self,
         model: &OnnxModel,
-        given: &[RunInput],
-        (wanted, outputs): (&[usize], &[Value]),
+        finished: &FinishedRun<'_>,
         compute: impl FnOnce(&mut BoundRun) -> Result<()>,
     ) {
-        let inputs = given.iter().map(|(number, shape, _)| (*number, shape.clone())).collect();
-        let key = Key { inputs, wanted: wanted.to_vec() };
+        let inputs = finished.inputs.iter().map(|(number, shape, _)| (*number, shape.clone()));
+        let key = Key { inputs: inputs.collect(), wanted: finished.wanted.to_vec() };
         let Some(again) = self.missed.iter().position(|missed| *missed == key) else {
             self.missed.truncate(MOST - 1);
             return self.missed.push_front(key);
         };
         self.missed.remove(again);
-        let made = BoundRun::new(model, key, given, outputs).and_then(|mut run| {
+        let made = BoundRun::new(model, key, finished).and_then(|mut run| {
             compute(&mut run).ok()?;
             let is_same = |(tensor, value): (&BoundTensor, &Value)| {
                 value.bytes(tensor.bytes().len()).is_ok_and(|bytes| bytes == tensor.bytes())
             };
-            run.outputs.iter().zip(outputs).all(is_same).then_some(run)
+            run.outputs.tensors.iter().zip(finished.outputs).all(is_same).then_some(run)
         });
         match made {
             Some(run) => self.put_back(run),

@@ -2,7 +2,7 @@
 
 use galatea_backend::{
     CompletionContext, complete_tensors,
-    declared::{DeclaredKind, DeclaredTensor},
+    declared::{DeclaredKind, DeclaredTensor, Subject},
     draft_of,
 };
 use galatea_config::{ConfigDraft, Diagnostic};
@@ -23,14 +23,14 @@ pub(crate) fn complete(
     let outputs = tensors_of(&signature.outputs, &model);
     let draft = |what, info: &TensorInfo, has_batching| {
         let name = &info.name;
-        draft_of((&model, what), info, has_batching, || {
+        draft_of(&Subject::new(&model, what, name), info, has_batching, || {
             Error::invalid_arg(format!(
                 "unable to autofill for '{model}': the file does not say how many dimensions {what} '{name}' has; write \
                  every {what} with its data_type and dims in config.pbtxt, or export the model with a shape for '{name}'"
             ))
         })
     };
-    complete_tensors(&mut config, (&signature.inputs, &outputs), draft)?;
+    complete_tensors(&mut config, &signature.inputs, &outputs, draft)?;
     Ok(config)
 }
 

@@ -10,7 +10,7 @@ use galatea_config::ModelConfig;
 use galatea_types::{Buffer, DataType, Error, Result, Shape};
 
 use crate::{
-    bound_run::{BoundRun, BoundRuns, RunInput},
+    bound_run::{BoundRun, BoundRuns, FinishedRun, RunInput},
     model::{Device, OnnxModel, no_instance},
     ort::{Value, ValueKind},
     sessions::SessionUse,
@@ -126,7 +126,8 @@ impl OnnxInstance {
         let outputs = self.compute(&inputs.values, wanted)?;
         if let Some(given) = inputs.candidate {
             let model = &*self.model;
-            self.bound.borrow_mut().consider(model, &given, (wanted, &outputs), |run| {
+            let finished = FinishedRun { inputs: &given, wanted, outputs: &outputs };
+            self.bound.borrow_mut().consider(model, &finished, |run| {
                 self.sessions.place(|session, mode| run.compute(model, session, mode))
             });
         }

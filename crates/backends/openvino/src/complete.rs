@@ -26,7 +26,7 @@ pub(crate) fn complete(
         );
     }
     let draft = |what, info: &_, has_batching| tensor(context.model_name, what, info, has_batching);
-    complete_tensors(&mut config, (&signature.inputs, &signature.outputs), draft)?;
+    complete_tensors(&mut config, &signature.inputs, &signature.outputs, draft)?;
     Ok(config)
 }
 

@@ -12,7 +12,7 @@ use crate::{
     isolation::Isolation,
     messages::Subject,
     model::IsolatedModel,
-    start::{ARENAS, ChildProgram},
+    start::{ARENAS, ChildProgram, identity},
 };
 
 /// Constructs the backend in the server's process.
@@ -67,17 +67,11 @@ impl ProcessBackend {
         context: &CompletionContext<'_>,
         isolation: &Isolation,
     ) -> Result<ConfigDraft> {
-        let model_name: Arc<str> = context.model_name.into();
+        let identity = identity(context.model_name.into(), context.version, None);
         let config = serde_json::from_str(&to_json(config.raw())).unwrap_or_default();
         let subject = Subject::new(&self.description, config, context, isolation, None);
         let alarm = InstanceAlarm::default();
-        let mut worker = self.child.start(
-            (&model_name, context.version),
-            None,
-            isolation,
-            alarm,
-            MemoryRules::of(ARENAS),
-        )?;
+        let mut worker = self.child.start(identity, isolation, alarm, MemoryRules::of(ARENAS))?;
         let subject = serde_json::to_value(subject).unwrap_or_default();
         let completed = worker.request(kind::COMPLETE, &subject)?;
         Ok(parse_json(&completed.to_string())?.into())

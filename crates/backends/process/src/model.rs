@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     isolation::Isolation,
     messages::{InstancePlace, Subject},
-    start::{ARENAS, ChildProgram, NoServices},
+    start::{ARENAS, ChildProgram, NoServices, identity},
 };
 
 /// A version to load in a child for each instance. The model's file is read there only.
@@ -84,20 +84,18 @@ fn remove_gpu_accelerators(config: &mut Map<String, Value>) {
 impl Model for IsolatedModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let config = &self.context.config;
-        let (alarm, isolation) = (spec.alarm.clone(), &self.isolation);
+        let instance = Some(spec.name.clone());
         let mut worker = self.child.start(
-            (config.name(), self.context.version),
-            Some(&spec.name),
-            isolation,
-            alarm,
+            identity(config.name().clone(), self.context.version, instance),
+            &self.isolation,
+            spec.alarm.clone(),
             MemoryRules::within(ARENAS, &self.context.server.memory),
         )?;
         self.workers.add(&worker.connection);
         let subject = serde_json::to_value(self.subject(spec)).unwrap_or_default();
         worker.request(kind::INIT, &subject)?;
         worker.set_ready()?;
-        let model = (&**config, self.context.version);
-        Ok(Box::new(WorkerInstance::new(&spec.name, model, false, worker)))
+        Ok(Box::new(WorkerInstance::new(config, false, worker)))
     }
 
     fn prepare_to_leave(&self) {

@@ -40,26 +40,20 @@ impl ChildProgram {
         }
     }
 
-    /// Starts a child and waits until it is ready. `instance`: `None` for one that completes a configuration.
+    /// Starts a child and waits until it is ready.
     pub(crate) fn start(
         &self,
-        (model, version): (&Arc<str>, i64),
-        instance: Option<&str>,
+        identity: WorkerIdentity,
         isolation: &Isolation,
         alarm: InstanceAlarm,
         memory: MemoryRules,
     ) -> Result<Worker<NoServices>> {
         Worker::start(WorkerOptions {
-            identity: WorkerIdentity {
-                role: "isolated process",
-                model: model.clone(),
-                version,
-                instance: instance.map(str::to_owned),
-            },
             // The child's backend checks and reshapes.
             config: None,
             told_outputs: Arc::default(),
-            program: Arc::new(self.program(model, instance)),
+            program: Arc::new(self.program(&identity)),
+            identity,
             memory,
             timeout: isolation.timeout,
             timeout_setting: START_TIMEOUT,
@@ -75,8 +69,9 @@ impl ChildProgram {
     }
 
     /// Returns the program. Model and instance are arguments only so that a list of processes shows them.
-    fn program(&self, model: &str, instance: Option<&str>) -> Program {
-        let shown = [model.into(), instance.unwrap_or("configuration").into()];
+    fn program(&self, identity: &WorkerIdentity) -> Program {
+        let instance = identity.instance.as_deref().unwrap_or("configuration");
+        let shown = [(*identity.model).into(), instance.into()];
         Program {
             role: "program",
             path: self.path.clone(),
@@ -89,6 +84,11 @@ impl ChildProgram {
             description: "isolation".to_owned(),
         }
     }
+}
+
+/// Returns the identity of a child. `instance`: `None` for one that completes a configuration.
+pub(crate) fn identity(model: Arc<str>, version: i64, instance: Option<String>) -> WorkerIdentity {
+    WorkerIdentity { role: "isolated process", model, version, instance }
 }
 
 /// No services: native models ask nothing of the server.

@@ -154,8 +154,7 @@ impl Model for PythonModel {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let worker = self.start(spec)?;
         self.workers.add(&worker.connection);
-        let model = (&*self.context.config, self.context.version);
-        Ok(Box::new(WorkerInstance::new(&spec.name, model, self.uses_senders, worker)))
+        Ok(Box::new(WorkerInstance::new(&self.context.config, self.uses_senders, worker)))
     }
 
     fn may_answer_later(&self) -> bool {

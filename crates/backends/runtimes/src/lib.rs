@@ -35,7 +35,6 @@ mod find;
 mod http;
 mod index;
 mod install;
-mod interruptible;
 mod libtorch;
 mod package;
 mod pip;
@@ -43,6 +42,7 @@ mod progress;
 mod remove;
 mod runtime;
 mod shim;
+mod subprocess;
 mod unpack;
 
 pub use find::{FindOptions, data_folder, find};

@@ -15,8 +15,8 @@ use crate::{
     error::{cannot_read, cannot_write},
     find::data_folder,
     install::{lock, remove_folder},
-    interruptible,
     progress::Progress,
+    subprocess,
 };
 
 /// Source files by name; the first is compiled, the others lie beside it.
@@ -159,6 +159,13 @@ struct Build<'a> {
     progress: &'a mut dyn Progress,
 }
 
+/// Options of the compiler that depend on how a libtorch was built.
+#[derive(Clone, Copy)]
+struct Dialect {
+    standard: &'static str,
+    strings: &'static str,
+}
+
 const NEW_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=1";
 const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
 
@@ -179,20 +186,19 @@ impl Build<'_> {
         let first = source.first().map_or("", |(name, _)| name);
         let is_new = self.libtorch.version >= NEEDS_CPP20;
         let standards = if is_new { ["c++20", "c++17"] } else { ["c++17", "c++20"] };
-        let mut attempt = (standards[0], NEW_STRINGS);
-        let mut refused = match self.compile(first, attempt, &stand_ins)? {
+        let mut dialect = Dialect { standard: standards[0], strings: NEW_STRINGS };
+        let mut refused = match self.compile(first, dialect, &stand_ins)? {
             Ok(()) => return Ok(()),
             Err(output) => output,
         };
         // Wheels before 2.7 were built with the older form of std::string. Only the linker notices.
-        attempt = if refused.contains("undefined reference") || refused.contains("undefined symbol")
-        {
-            (standards[0], OLD_STRINGS)
+        if refused.contains("undefined reference") || refused.contains("undefined symbol") {
+            dialect.strings = OLD_STRINGS;
         } else {
-            (standards[1], NEW_STRINGS)
-        };
-        if let Err(output) = self.compile(first, attempt, &stand_ins)? {
-            if attempt.1 == OLD_STRINGS {
+            dialect.standard = standards[1];
+        }
+        if let Err(output) = self.compile(first, dialect, &stand_ins)? {
+            if dialect.strings == OLD_STRINGS {
                 refused = output;
             }
             return Err(self.refused(&first_errors(&refused)));
@@ -213,7 +219,7 @@ impl Build<'_> {
     fn compile(
         &mut self,
         source: &str,
-        (standard, strings): (&str, &str),
+        Dialect { standard, strings }: Dialect,
         stand_ins: &[String],
     ) -> Result<Result<(), String>> {
         let lib_dir = self.libtorch.lib_dir.display();
@@ -238,11 +244,10 @@ impl Build<'_> {
 
     fn run(&mut self, command: Command) -> Result<Result<(), String>> {
         self.stop.map_or(Ok(()), Stop::check)?;
-        let output =
-            interruptible::output(command, self.stop, self.progress).map_err(|reason| {
-                let program = self.compiler.display();
-                Error::unavailable(format!("cannot start '{program}': {reason}"))
-            })?;
+        let output = subprocess::output(command, self.stop, self.progress).map_err(|reason| {
+            let program = self.compiler.display();
+            Error::unavailable(format!("cannot start '{program}': {reason}"))
+        })?;
         self.stop.map_or(Ok(()), Stop::check)?;
         Ok(if output.status.success() { Ok(()) } else { Err(output.errors) })
     }

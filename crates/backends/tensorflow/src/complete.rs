@@ -1,6 +1,8 @@
 //! Fills in missing parts of a configuration, from the signature. Rules and texts are Triton's.
 
-use galatea_backend::{CompletionContext, complete_scheduling, complete_tensors, draft_of};
+use galatea_backend::{
+    CompletionContext, complete_scheduling, complete_tensors, declared::Subject, draft_of,
+};
 use galatea_config::{ConfigDraft, Diagnostic};
 use galatea_types::{Code, Error, Result};
 
@@ -17,9 +19,10 @@ pub(crate) fn complete(
     complete_batching(&mut config, signature, context)?;
     let model = context.model_name;
     let draft = |what, info: &TensorInfo, has_batching| {
-        draft_of((model, what), info, has_batching, || without_rank(model, what, info))
+        let subject = Subject::new(model, what, &info.name);
+        draft_of(&subject, info, has_batching, || without_rank(model, what, info))
     };
-    complete_tensors(&mut config, (&signature.inputs, &signature.outputs), draft)?;
+    complete_tensors(&mut config, &signature.inputs, &signature.outputs, draft)?;
     Ok(config)
 }
 

@@ -22,12 +22,18 @@ pub(crate) fn no_instance_group(model: &str, place: ModuleDevice) -> Error {
     Error::internal(format!("model '{model}' has no instance group for {place:?}"))
 }
 
-/// Returns the error of an instance group for a GPU that this version of PyTorch does not find among its devices.
-pub(crate) fn no_gpu(
-    model: &str,
-    (group, gpu): (&str, u32),
-    (version, devices): (&str, u32),
-) -> Error {
+/// The GPU of an instance group that this version of PyTorch does not find among its devices.
+pub(crate) struct MissingGpu<'a> {
+    pub model: &'a str,
+    pub group: &'a str,
+    pub gpu: u32,
+    pub version: &'a str,
+    /// The number of GPUs that it finds.
+    pub devices: u32,
+}
+
+pub(crate) fn no_gpu(missing: &MissingGpu<'_>) -> Error {
+    let MissingGpu { model, group, gpu, version, devices } = *missing;
     let found = match devices {
         0 => "finds no GPU that it can use here".to_owned(),
         1 => "finds GPU 0 alone".to_owned(),
@@ -59,7 +65,8 @@ mod tests {
                  use KIND_CPU, start with --gpu-groups=cpu, or use a PyTorch built for the GPUs of this machine \
                  (--libtorch names it)"
             );
-            let error = no_gpu("m", ("m_0", 7), ("2.9", devices));
+            let missing = MissingGpu { model: "m", group: "m_0", gpu: 7, version: "2.9", devices };
+            let error = no_gpu(&missing);
             assert_eq!((error.code(), error.message()), (Code::InvalidArg, &*expected));
         }
     }

@@ -11,7 +11,7 @@ use galatea_config::{FieldPath, InstanceGroup, InstanceKind, ModelConfig, Tensor
 use galatea_types::{Code, DataType, Error, Result};
 
 use crate::{
-    load_error::{no_gpu, refused},
+    load_error::{MissingGpu, no_gpu, refused},
     naming::{self, Inputs},
     places::Places,
     settings::Settings,
@@ -53,7 +53,7 @@ impl TorchModel {
 
     /// Returns the module for an instance: the shared one, or its own if instances would see each other's state.
     pub fn module(&self, place: ModuleDevice) -> Result<Arc<Module>> {
-        self.modules.take((self.config.name(), place), self.settings.shares_state, || {
+        self.modules.take(self.config.name(), place, self.settings.shares_state, || {
             load_module(&self.library, &self.config, &self.path, place, &self.settings)
         })
     }
@@ -175,7 +175,8 @@ fn check_gpu(
     if gpu < devices {
         return Ok(());
     }
-    Err(no_gpu(config.name(), (&group.name, gpu), (&library.version, devices)))
+    let (model, group, version) = (config.name(), &*group.name, &*library.version);
+    Err(no_gpu(&MissingGpu { model, group, gpu, version, devices }))
 }
 
 pub(crate) fn place_of(spec: &InstanceSpec) -> ModuleDevice {

@@ -52,7 +52,8 @@ impl<T> Places<T> {
     /// makes. Otherwise all share one.
     pub fn take(
         &self,
-        (model, place): (&str, ModuleDevice),
+        model: &str,
+        place: ModuleDevice,
         shares_state: bool,
         load: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {

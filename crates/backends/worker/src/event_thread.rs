@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use crate::{
     connection::{Connection, Services},
     events,
-    printed::PrintedLines,
+    printed_lines::PrintedLines,
     process::{OutputPipes, Process},
     process_tree::memory_of_tree,
     transport::{Message, SocketRead},

@@ -13,16 +13,15 @@ use crate::{
     connection::{Connection, Services},
     exception::with_traceback,
     execution::{Execution, ExecutionReply, Reply},
-    pace::ExecutionTimes,
+    execution_times::ExecutionTimes,
     requests::ActiveRequests,
-    sent::{SentExecution, SentExecutions},
+    sent_executions::{SentExecution, SentExecutions},
     transport::ReceiveError,
     worker::{ReplyWait, Worker},
 };
 
 /// One worker with the state needed to send it requests.
 pub struct WorkerInstance<S: Services> {
-    name: String,
     is_decoupled: bool,
     /// True if requests may be taken out of their batch to be answered later.
     may_answer_later: bool,
@@ -49,17 +48,12 @@ struct RunningRequest {
 const MAX_BYTES_AHEAD: usize = 256 << 10;
 
 impl<S: Services> WorkerInstance<S> {
-    /// Builds the instance whose model the worker has initialized. Errors of the model's code contain `name`.
-    /// `may_answer_later`: requests may be taken out of their batch.
-    pub fn new(
-        name: &str,
-        (config, version): (&ModelConfig, i64),
-        may_answer_later: bool,
-        worker: Worker<S>,
-    ) -> Self {
+    /// Builds the instance whose model the worker has initialized. `may_answer_later`: requests may be taken out of their
+    /// batch.
+    pub fn new(config: &ModelConfig, may_answer_later: bool, worker: Worker<S>) -> Self {
+        let version = worker.connection.lifecycle.identity().version;
         let sent = Arc::new(SentExecutions::new(worker.connection.clone()));
         Self {
-            name: name.to_owned(),
             is_decoupled: config.is_decoupled(),
             may_answer_later,
             is_iterative: matches!(config.scheduling(), Scheduling::Sequence(s) if s.is_iterative),
@@ -114,9 +108,10 @@ impl<S: Services> WorkerInstance<S> {
     fn respond(&mut self, batch: &mut Batch, sent: &[(usize, u64)], executed: ExecutionReply) {
         match executed {
             ExecutionReply::Failed { message, traceback } => {
+                let name = self.connection().lifecycle.identity().instance.as_deref();
                 let error = Error::internal(format!(
                     "Failed to process the request(s) for model '{}', message: {message}",
-                    self.name
+                    name.unwrap_or_default()
                 ));
                 self.fail(batch, sent, &error, &traceback);
             }

@@ -46,7 +46,8 @@ pub fn complete_scheduling(config: &mut ConfigDraft) {
 /// Those of `draft`.
 pub fn complete_tensors<T, E>(
     config: &mut ConfigDraft,
-    (inputs, outputs): (&[T], &[T]),
+    inputs: &[T],
+    outputs: &[T],
     draft: impl Fn(&'static str, &T, bool) -> Result<TensorDraft, E>,
 ) -> Result<(), E> {
     let has_batching = config.max_batch_size() > 0;
@@ -63,24 +64,23 @@ pub fn complete_tensors<T, E>(
     Ok(())
 }
 
-/// Makes an input or output (`what`) for a configuration from its declaration. `without_rank` makes the error of a tensor whose
-/// number of dimensions is open.
+/// Makes an input or output for a configuration from its declaration. `without_rank` makes the error of a tensor whose number of
+/// dimensions is open.
 ///
 /// # Errors
 /// Those of `without_rank`, and the error of a tensor that requests cannot carry.
 pub fn draft_of<T: DeclaredTensor>(
-    (model, what): (&str, &'static str),
+    subject: &Subject,
     tensor: &T,
     has_batching: bool,
     without_rank: impl FnOnce() -> Error,
 ) -> Result<TensorDraft> {
-    let name = tensor.name();
     match tensor.kind() {
         DeclaredKind::Tensor(data_type) => {
             let dims = tensor.dims().ok_or_else(without_rank)?;
-            Ok(TensorDraft::of_model(name, data_type, dims, has_batching))
+            Ok(TensorDraft::of_model(&subject.name, data_type, dims, has_batching))
         }
-        DeclaredKind::Other(kind) => Err(Subject::new(model, what, name).unsupported(&kind)),
+        DeclaredKind::Other(kind) => Err(subject.unsupported(&kind)),
     }
 }
 

@@ -19,11 +19,11 @@ mod diagnostic;
 mod draft;
 mod field_path;
 mod files;
+mod instance_groups;
 mod json;
 mod model;
 mod normalize;
 mod reference;
-mod regroup;
 mod schema;
 mod source;
 mod support;
@@ -38,6 +38,7 @@ pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, coloured, plai
 pub use draft::{ConfigDraft, TensorDraft};
 pub use field_path::{FieldPath, Step};
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
+pub use instance_groups::{differ_in_instances_only, with_instances_of};
 pub use json::{is_strict_json, parse_json, to_json};
 pub use model::{
     Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,
@@ -49,7 +50,6 @@ pub use model::{
 };
 pub use normalize::{NormalizeContext, NormalizedConfig, normalize, resolve_backend};
 pub use reference::reference;
-pub use regroup::{differ_in_instances_only, with_instances_of};
 pub use schema::prepare;
 pub use source::ConfigSource;
 pub use text::{TextError, parse_text, to_text};

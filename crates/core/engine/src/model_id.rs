@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use galatea_telemetry::metrics::VersionLabels;
+
 /// A model: its name, and its namespace if several repositories may have models of one name.
 ///
 /// Clients know only names. Ordered by namespace and name, like the index.
@@ -26,6 +28,11 @@ impl ModelId {
     /// Returns another model in the same namespace.
     pub fn sibling(&self, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: self.namespace.clone(), name: name.into() }
+    }
+
+    /// Returns the labels of a version in metrics; `None` when the version is not known.
+    pub fn labels(&self, version: Option<i64>) -> VersionLabels<'_> {
+        VersionLabels { name: &self.name, namespace: &self.namespace, version }
     }
 }
 

@@ -6,7 +6,7 @@ use galatea_backend::{PendingRequest, SequenceStates};
 use galatea_types::CorrelationId;
 
 use crate::{
-    queue::{Extent, JoinRules, Placement, Queued},
+    queue::{Extent, JoinRules, Placement, QueueEntry},
     sequence::SequenceRequest,
 };
 
@@ -23,7 +23,7 @@ impl QueuedRequest {
     }
 }
 
-impl Queued for QueuedRequest {
+impl QueueEntry for QueuedRequest {
     fn item_count(&self) -> u64 {
         u64::from(self.pending.request.batch_size().max(1))
     }

@@ -13,6 +13,13 @@ pub(crate) use checked::{
     Builder, Condvar, CondvarExt, JoinHandle, LockExt, Mutex, MutexGuard, mpsc, wait_while_until,
 };
 
+/// A condition variable, and the mutex whose guard its threads hold.
+pub(crate) struct WaitPlace<'a, 'c, T> {
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the model checker locks it again"))]
+    pub mutex: &'a Mutex<T>,
+    pub changed: &'c Condvar,
+}
+
 #[cfg(not(test))]
 mod standard {
     use std::time::Instant;
@@ -23,16 +30,18 @@ mod standard {
 
     use galatea_types::Clock;
 
-    /// Waits on `changed` while `condition` holds, at most until `deadline`. Returns true if the deadline has passed and the
-    /// condition still holds. `guard` is one of `_mutex`, which only the model checker needs.
+    use super::WaitPlace;
+
+    /// Waits at `place` while `condition` holds, at most until `deadline`. Returns true if the deadline has passed and the
+    /// condition still holds.
     pub(crate) fn wait_while_until<'a, T>(
         clock: &Clock,
-        (_mutex, changed): (&'a Mutex<T>, &Condvar),
+        place: WaitPlace<'a, '_, T>,
         guard: MutexGuard<'a, T>,
         deadline: Instant,
         condition: impl FnMut(&mut T) -> bool,
     ) -> (MutexGuard<'a, T>, bool) {
-        clock.wait_while_until(changed, guard, deadline, condition)
+        clock.wait_while_until(place.changed, guard, deadline, condition)
     }
 }
 
@@ -46,6 +55,8 @@ mod checked {
         sync::{Condvar, Mutex, MutexGuard, mpsc},
         thread::{Builder, JoinHandle},
     };
+
+    use super::WaitPlace;
 
     /// A time-out of this length is never over, so that a test in which it is all that wakes a thread fails.
     const FOREVER: Duration = Duration::from_secs(3600);
@@ -81,7 +92,7 @@ mod checked {
     /// The checker has no clock: a shorter time than [`FOREVER`] is over at any moment.
     pub(crate) fn wait_while_until<'a, T>(
         clock: &Clock,
-        (mutex, changed): (&'a Mutex<T>, &Condvar),
+        WaitPlace { mutex, changed }: WaitPlace<'a, '_, T>,
         mut guard: MutexGuard<'a, T>,
         deadline: Instant,
         mut condition: impl FnMut(&mut T) -> bool,

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    accept::{Acceptor, WorkerLink},
+    acceptor::{Acceptor, WorkerLink},
     connections::ConnectionLimits,
     in_flight::InFlight,
     listener::Listener,

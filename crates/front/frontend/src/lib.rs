@@ -26,7 +26,7 @@
 
 #![warn(missing_docs)]
 
-mod accept;
+mod acceptor;
 mod access;
 mod client;
 mod client_limits;
@@ -38,7 +38,7 @@ mod front_end;
 mod heavy_work;
 mod in_flight;
 mod listener;
-mod panics;
+mod panic_boundary;
 mod protocol;
 mod repeated_log;
 mod responses;
@@ -73,7 +73,7 @@ pub use galatea_access::{AccessError, Action};
 pub use heavy_work::{HeavyWork, HeavyWorkError};
 pub use in_flight::{InFlight, RequestGuard};
 pub use listener::Listener;
-pub use panics::{catch_panic, catch_panic_in_poll};
+pub use panic_boundary::{catch_panic, catch_panic_in_poll};
 pub use protocol::Protocol;
 pub use responses::{KeyedResponse, OnOverflow, Overflow, ResponseKey, ResponseReceiver};
 pub use socket::Socket;

@@ -11,7 +11,7 @@ use tokio::{
 use tokio_util::io::InspectReader;
 
 use crate::{
-    accept::{AcceptedConnection, Acceptor},
+    acceptor::{AcceptedConnection, Acceptor},
     client::Client,
     protocol::Protocol,
     stage::{Closing, ShutdownStage},

@@ -12,10 +12,10 @@ use h2::{RecvStream, server::SendResponse};
 use http::{Request, Response};
 
 use crate::{
-    answering::AnsweringCall,
+    answer::AnsweringCall,
     content::Content,
     dispatch::{CallResources, CallStart, ConnectionContext, Dispatcher},
-    sending::{SendError, Sending},
+    response_writer::{ResponseWriter, SendError},
 };
 
 /// A call. If it is dropped, or ends because nobody wants the answer any more, it resets its stream and cancels its request.
@@ -35,7 +35,7 @@ enum CallStage {
     /// Waits until the server has started.
     Waiting(Pin<Box<dyn Future<Output = CallStart> + Send>>),
     Answering(AnsweringCall),
-    Sending(Sending),
+    Sending(ResponseWriter),
 }
 
 impl Call {
@@ -82,10 +82,10 @@ impl Call {
         Poll::Ready(Err(SendError::GivenUp))
     }
 
-    fn send(&mut self, response: Response<Content>) -> Result<Option<Sending>, SendError> {
+    fn send(&mut self, response: Response<Content>) -> Result<Option<ResponseWriter>, SendError> {
         self.held.count_content(response.body());
         let settings = self.context.dispatcher.state.options.limits.settings();
-        Sending::begin(response, &mut self.respond, settings)
+        ResponseWriter::begin(response, &mut self.respond, settings)
     }
 }
 

@@ -12,9 +12,9 @@ use tonic::{Status, body::Body};
 
 use crate::{
     health::HealthWatch,
-    outgoing::{self, MessageBody, StreamBody},
-    panicked::{CALL, INTERNAL_ERROR},
+    panic_text::{CALL, INTERNAL_ERROR},
     piece::Piece,
+    response_body::{self, MessageBody, StreamBody},
 };
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Content {
         });
         polled.unwrap_or_else(|| {
             *self = Self::Nothing;
-            Poll::Ready(Piece::Status(outgoing::trailers(&Status::internal(INTERNAL_ERROR))))
+            Poll::Ready(Piece::Status(response_body::trailers(&Status::internal(INTERNAL_ERROR))))
         })
     }
 }
@@ -78,7 +78,7 @@ impl Content {
 /// Returns the piece for the next health status, or for the status that ends the watch.
 fn piece_of(change: Result<HealthCheckResponse, Status>) -> Piece {
     let message = change.and_then(|change| MessageBody::of(&change, usize::MAX));
-    message.map_or_else(|s| Piece::Status(outgoing::trailers(&s)), |mut m| m.next_piece())
+    message.map_or_else(|s| Piece::Status(response_body::trailers(&s)), |mut m| m.next_piece())
 }
 
 fn poll_body(body: &mut Body, cx: &mut Context<'_>) -> Poll<Piece> {

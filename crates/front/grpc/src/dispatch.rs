@@ -14,25 +14,26 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
-    answering::{Answer, AnsweringCall},
-    call_form, compression,
+    answer::{Answer, AnsweringCall},
+    call_form,
+    call_record::CallRecord,
+    compression,
     content::Content,
     health::HealthService,
     infer::InferHead,
     message::{MaxLength, Message, decode, over_budget},
     messages::Messages,
-    outgoing::{self, MessageBody, StreamBody},
     reflection::{self, ReflectionRequests},
     repository,
+    response_body::{self, MessageBody, StreamBody},
     route::{ReflectionVersion, Route},
     sender::Sender,
     service::ShortCall,
     state::{SHUTTING_DOWN, ServerState},
     status::status_of,
     stream::InferStream,
-    told::CallRecord,
     unary_infer::UnaryInfer,
-    unread::{Reader, UnreadBytes},
+    unread_bytes::{Reader, UnreadBytes},
 };
 
 /// The refusal of calls when too many wait for the server to start.
@@ -73,7 +74,7 @@ impl Dispatcher {
         let route = Route::of(request.uri().path());
         let peer = context.client.peer;
         let mut told = CallRecord::begin(&state.options.requests, peer, &request, route);
-        let incoming = (request, context.unread.reader());
+        let incoming = IncomingCall { request, reader: context.unread.reader() };
         held.guard = state.in_flight.try_begin();
         if held.guard.is_none() {
             state.engine.availability().count_refused_at_exit();
@@ -96,7 +97,7 @@ impl Dispatcher {
     fn answering(
         &self,
         route: Option<Route>,
-        incoming: Incoming,
+        incoming: IncomingCall,
         context: &ConnectionContext,
         mut told: CallRecord,
     ) -> AnsweringCall {
@@ -116,7 +117,7 @@ impl Dispatcher {
     fn route(
         &self,
         route: Option<Route>,
-        (request, reader): Incoming,
+        IncomingCall { request, reader }: IncomingCall,
         context: &ConnectionContext,
         told: &mut CallRecord,
     ) -> Answer {
@@ -128,8 +129,7 @@ impl Dispatcher {
         let client = &context.client;
         let checked = self.check_head(route, &request, client, told);
         let counted = checked.and_then(|(caller, format)| {
-            let (caller, share) =
-                self.count_to_client(route, caller, (client, &context.account))?;
+            let (caller, share) = self.count_to_client(route, caller, context)?;
             Ok((caller, share, format))
         });
         let (caller, share, format) = match counted {
@@ -151,7 +151,7 @@ impl Dispatcher {
                 let (headers, told) = (&head.headers, told.take());
                 let stream = InferStream::new(&state, headers, infer_head, messages, sender, told);
                 let stream = StreamBody::new(stream, format, &state);
-                let response = outgoing::response(Content::Stream(stream), format);
+                let response = response_body::response(Content::Stream(stream), format);
                 Answer::other(ready(Ok(response)))
             }
             Route::RepositoryModelLoad => {
@@ -175,7 +175,7 @@ impl Dispatcher {
                 let health = self.health.clone();
                 Answer::other(async move {
                     let watch = health.watch(decode(messages.only().await?.bytes)?)?;
-                    Ok(outgoing::response(Content::Watch(Box::new(watch)), None))
+                    Ok(response_body::response(Content::Watch(Box::new(watch)), None))
                 })
             }
             Route::Reflection(version) => Answer::other(reflect(state, version, head, messages)),
@@ -200,13 +200,13 @@ impl Dispatcher {
         &self,
         route: Route,
         mut caller: Caller,
-        (client, connection): (&Client, &ConnectionAccount),
+        ConnectionContext { client, account, .. }: &ConnectionContext,
     ) -> Result<(Caller, Option<Box<ClientShare>>), Status> {
         if route.category() == ApiCategory::Health {
             return Ok((caller, None));
         }
         let limits = &self.state.options.client_limits;
-        caller.count_to(limits.account(client, connection, caller.identity()));
+        caller.count_to(limits.account(client, account, caller.identity()));
         if matches!(route, Route::ModelInfer | Route::ModelStreamInfer) {
             return Ok((caller, None));
         }
@@ -260,7 +260,11 @@ fn refuse(
     })
 }
 
-type Incoming = (Request<RecvStream>, Reader);
+/// A call with the reader that counts its body.
+struct IncomingCall {
+    request: Request<RecvStream>,
+    reader: Reader,
+}
 
 pub(crate) struct ConnectionContext {
     pub dispatcher: Arc<Dispatcher>,
@@ -300,7 +304,7 @@ pub(crate) enum CallStart {
 async fn begin_when_started(
     context: Arc<ConnectionContext>,
     route: Option<Route>,
-    incoming: Incoming,
+    incoming: IncomingCall,
     mut told: CallRecord,
 ) -> CallStart {
     let dispatcher = &context.dispatcher;
@@ -327,7 +331,7 @@ async fn load(
 }
 
 fn message_response(message: MessageBody) -> Response<Content> {
-    outgoing::response(Content::Message(message), None)
+    response_body::response(Content::Message(message), None)
 }
 
 async fn reflect(

@@ -8,47 +8,47 @@
 
 #![warn(missing_docs)]
 
-mod age;
-mod answering;
+mod answer;
 mod call;
 mod call_form;
+mod call_record;
 mod compression;
 mod connection;
+mod connection_age;
 mod content;
 mod deadline;
 mod dispatch;
-mod farewell;
 mod frames;
-mod guard;
+mod graceful_close;
+mod guarded_stream;
 mod health;
 mod infer;
-mod joined;
 mod keep_alive;
 mod log_settings;
 mod message;
 mod messages;
 mod open_calls;
 mod options;
-mod outgoing;
-mod panicked;
-mod patience;
+mod panic_text;
 mod piece;
 mod pings;
+mod receive_timeout;
 mod reflection;
 mod reply;
 mod repository;
+mod response_body;
+mod response_writer;
 mod route;
 mod sender;
-mod sending;
 mod server;
 mod service;
+mod shared_stream;
 mod state;
 mod status;
 mod stream;
 mod timer;
-mod told;
 mod unary_infer;
-mod unread;
+mod unread_bytes;
 mod wakeups;
 
 pub use options::{GrpcOptions, ResponseCompression};

@@ -17,9 +17,9 @@ use tonic::Status;
 use crate::{
     compression::decompress,
     message::{MaxLength, Message, PREFIX_LEN, over_budget},
-    patience::ReceiveTimeout,
+    receive_timeout::ReceiveTimeout,
     state::ServerState,
-    unread::Reader,
+    unread_bytes::Reader,
 };
 
 pub(crate) enum ReceivedMessage {

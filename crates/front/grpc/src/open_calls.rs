@@ -9,7 +9,7 @@ use std::{
 use galatea_frontend::catch_panic_in_poll;
 
 use crate::{
-    panicked::CALL,
+    panic_text::CALL,
     wakeups::{Part, Wakeups},
 };
 

@@ -15,10 +15,10 @@ use tonic::Status;
 
 use crate::{
     GrpcOptions,
+    call_record::CallRecord,
     infer::{MessageForm, RunningRequest, count_answer, is_heavy_answer},
     message::prefix,
     status::status_of,
-    told::CallRecord,
 };
 
 pub(crate) struct Reply {

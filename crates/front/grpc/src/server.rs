@@ -4,14 +4,14 @@ use std::{io, pin::Pin, sync::Arc};
 
 use crate::{
     GrpcOptions,
-    age::ConnectionAge,
     call::Call,
     connection::{self, Connection, ConnectionError},
+    connection_age::ConnectionAge,
     dispatch::{ConnectionContext, Dispatcher},
-    guard::GuardedStream,
+    guarded_stream::GuardedStream,
     keep_alive::KeepAliveRules,
     pings::{PingRules, Pings},
-    unread::UnreadBytes,
+    unread_bytes::UnreadBytes,
 };
 use galatea_engine::Engine;
 use galatea_frontend::{

@@ -9,7 +9,7 @@ use galatea_types::Error;
 use tonic::Status;
 
 use crate::{
-    log_settings, message::decode, outgoing::MessageBody, repository, state::ServerState,
+    log_settings, message::decode, repository, response_body::MessageBody, state::ServerState,
     status::status_of,
 };
 

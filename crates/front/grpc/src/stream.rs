@@ -17,6 +17,7 @@ use http::HeaderMap;
 use tonic::Status;
 
 use crate::{
+    call_record::CallRecord,
     infer::{Decoded, InferHead, MessageForm, decode_for, find_model, is_heavy},
     message::{Message, over_budget},
     messages::Messages,
@@ -25,7 +26,6 @@ use crate::{
     state::{SHUTTING_DOWN, ServerState, is_short_of_memory},
     status::status_of,
     timer::{self, Timer},
-    told::CallRecord,
 };
 
 /// The most requests of a stream without a response. Further ones are not read, so that flow control stops the client.

@@ -17,16 +17,16 @@ use http::Response;
 use tonic::Status;
 
 use crate::{
+    call_record::CallRecord,
     content::Content,
     infer::{self, Decoded, InferHead, MessageForm, RunningRequest},
     message::{Message, over_budget},
     messages::{Decompressing, Messages, ReceivedMessage},
-    outgoing::{self, MessageBody},
+    response_body::{self, MessageBody},
     sender::Sender,
     state::ServerState,
     status::status_of,
     timer::{self, Timer},
-    told::CallRecord,
 };
 
 pub(crate) struct UnaryInfer {
@@ -76,7 +76,7 @@ impl UnaryInfer {
         Poll::Ready(match answered {
             Ok(body) => {
                 self.told.succeeded(body.size() as u64);
-                Ok(outgoing::response(Content::Message(body), self.head.format))
+                Ok(response_body::response(Content::Message(body), self.head.format))
             }
             Err(status) => Err(self.told.refused(status)),
         })

@@ -27,24 +27,24 @@ pub(crate) async fn serve(
     mut closing: Closing,
 ) -> Result<(), ConnectionError> {
     let mut closing = pin!(async move { closing.wait().await });
-    let (mut head, mut course) = (RequestHead::default(), ConnectionHistory::default());
+    let mut history = ConnectionHistory::default();
     loop {
-        match next_head(connection, &mut head, &mut course, closing.as_mut()).await {
+        match next_head(connection, &mut history, closing.as_mut()).await {
             Ok(true) => {}
             Ok(false) => break,
             Err(ConnectionError::Head(error)) => {
-                refuse(connection, course.version, error).await?;
+                refuse(connection, history.version, error).await?;
                 return Err(error.into());
             }
             Err(error) => return Err(error),
         }
-        course.begin(&head);
+        history.begin();
         let call = activity.begin_call();
         let response = {
-            let answer = pin!(service.call(&head, activity, connection));
+            let answer = pin!(service.call(&history.head, activity, connection));
             answer_unless_gone(connection, answer).await?
         };
-        let keeps_alive = send(connection, activity, (&head, &course), response).await?;
+        let keeps_alive = send(connection, activity, &history, response).await?;
         drop(call);
         if !keeps_alive {
             break;
@@ -57,6 +57,8 @@ pub(crate) async fn serve(
 /// The state of a connection from its requests so far.
 #[derive(Debug)]
 struct ConnectionHistory {
+    /// The head that is read, or was read last.
+    head: RequestHead,
     /// The HTTP version of the last request.
     version: Version,
     keeps_alive: bool,
@@ -67,14 +69,20 @@ struct ConnectionHistory {
 
 impl Default for ConnectionHistory {
     fn default() -> Self {
-        Self { version: Version::Http11, keeps_alive: true, has_answered: false, is_closing: false }
+        Self {
+            head: RequestHead::default(),
+            version: Version::Http11,
+            keeps_alive: true,
+            has_answered: false,
+            is_closing: false,
+        }
     }
 }
 
 impl ConnectionHistory {
-    fn begin(&mut self, head: &RequestHead) {
-        self.version = head.version();
-        self.keeps_alive &= head.keeps_alive() && !self.is_closing;
+    fn begin(&mut self) {
+        self.version = self.head.version();
+        self.keeps_alive &= self.head.keeps_alive() && !self.is_closing;
         self.has_answered = true;
     }
 
@@ -99,20 +107,19 @@ impl ConnectionHistory {
 /// that has begun.
 async fn next_head(
     connection: &Connection,
-    head: &mut RequestHead,
-    course: &mut ConnectionHistory,
+    history: &mut ConnectionHistory,
     mut closing: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<bool, ConnectionError> {
     poll_fn(|context| {
         let mut io = connection.io.lock_unpoisoned();
-        if let Poll::Ready(read) = io.poll_head(context, head) {
+        if let Poll::Ready(read) = io.poll_head(context, &mut history.head) {
             return Poll::Ready(read);
         }
-        if !course.is_closing {
+        if !history.is_closing {
             ready!(closing.as_mut().poll(context));
-            course.is_closing = true;
+            history.is_closing = true;
         }
-        match io.has_begun() && !course.has_answered {
+        match io.has_begun() && !history.has_answered {
             true => Poll::Pending,
             false => Poll::Ready(Ok(false)),
         }
@@ -151,16 +158,17 @@ async fn refuse(
 async fn send(
     connection: &Connection,
     activity: &Arc<Activity>,
-    (head, course): (&RequestHead, &ConnectionHistory),
+    history: &ConnectionHistory,
     mut response: Response,
 ) -> Result<bool, ConnectionError> {
-    let keeps_alive = course.announce(&mut response.head);
+    let ConnectionHistory { head, version, .. } = history;
+    let keeps_alive = history.announce(&mut response.head);
     let (method, length) = (head.method(), response.body.known_length());
-    let encoding = Encoding::of(course.version, method, response.head.status, length);
+    let encoding = Encoding::of(*version, method, response.head.status, length);
     let mut body = (encoding != Encoding::Nothing).then_some(response.body);
     let mut rest = {
         let mut io = connection.io.lock_unpoisoned();
-        response.head.write(course.version, method, length, io.output.text());
+        response.head.write(*version, method, length, io.output.text());
         BodyRemainder::of(&io, head)
     };
     let _receiving = matches!(rest, BodyRemainder::Discarded(_)).then(|| activity.receive());

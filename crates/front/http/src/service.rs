@@ -17,13 +17,13 @@ use crate::{
     options::HttpOptions,
     request::{
         admission,
-        received::{ReceivedRequest, call_of},
+        received_request::{ReceivedRequest, call_of},
         route::{self, ModelAction, Route},
         same_site,
     },
     response::{
         Response,
-        answers::{JSON, TEXT, failure, method_not_allowed, not_found, restricted},
+        answers::{JSON, RefusalForm, TEXT, failure, method_not_allowed, not_found, restricted},
         body::Body,
     },
     state::{Connection, ServerState},
@@ -149,7 +149,8 @@ impl Service {
             Destination::Call(route, method) => self.answer(route, &method, received).await,
             Destination::Models(models, call) => self.answer_models(models, call, received).await,
             Destination::Metrics => {
-                match admission::refusal(&self.state, received, Action::Metrics, TEXT, false) {
+                match admission::refusal(&self.state, received, Action::Metrics, RefusalForm::TEXT)
+                {
                     Some(refusal) => refusal,
                     None => metrics::of_engine(&self.state.engine, received.sender.head),
                 }
@@ -165,7 +166,8 @@ impl Service {
         call: ModelsCall<'_>,
         received: &mut ReceivedRequest<'_>,
     ) -> Response {
-        if let Some(refusal) = admission::refusal(&self.state, received, call.access(), TEXT, false)
+        let access = call.access();
+        if let Some(refusal) = admission::refusal(&self.state, received, access, RefusalForm::TEXT)
         {
             return refusal;
         }
@@ -182,8 +184,8 @@ impl Service {
     }
 
     fn answer_metrics(&self, received: &mut ReceivedRequest<'_>) -> Response {
-        if let Some(refusal) =
-            admission::refusal(&self.state, received, Action::Metrics, TEXT, false)
+        let action = Action::Metrics;
+        if let Some(refusal) = admission::refusal(&self.state, received, action, RefusalForm::TEXT)
         {
             return refusal;
         }
@@ -219,8 +221,8 @@ impl Service {
         note_subject(route, &mut received.exchange);
         let (rules, error_type) = (route.rules(), route.early_error_type());
         let state = &self.state;
-        if let Some(refusal) = admission::refusal(state, received, rules.access, error_type, false)
-        {
+        let form = RefusalForm::of_call(error_type);
+        if let Some(refusal) = admission::refusal(state, received, rules.access, form) {
             return refusal;
         }
         if rules.category == ApiCategory::Health {

@@ -7,10 +7,10 @@
 mod answer_form;
 mod classification;
 mod encode_error;
+mod input_description;
 mod messages;
 mod model_version;
 mod status;
-mod taken;
 #[cfg(test)]
 mod tests;
 

@@ -10,7 +10,7 @@ use crate::{
     admin::AdminKind,
     grpc::{GrpcAdmin, GrpcCaller, GrpcPool},
     http::{HttpAdmin, HttpConnection, HttpEvents},
-    prepared::WireForm,
+    prepared_infer::WireForm,
     transport::Route,
 };
 

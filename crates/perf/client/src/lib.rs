@@ -18,7 +18,7 @@ mod facts;
 mod grpc;
 mod http;
 mod metrics_text;
-mod prepared;
+mod prepared_infer;
 mod request_error;
 mod response_error;
 mod target;
@@ -40,7 +40,7 @@ pub use grpc::decode_infer_message;
 pub use grpc::{StreamReceiver, StreamSender};
 pub use http::{GetOptions, decode_infer_response, get};
 pub use metrics_text::{MetricSample, metric_samples};
-pub use prepared::PreparedInfer;
+pub use prepared_infer::PreparedInfer;
 pub use target::{Compression, Protocol, Target, Tls, read_header};
 pub use template::{
     InferMark, InferTemplate, InputData, InputTensor, OutputTensor, RegionSlice, RequestedOutput,

@@ -5,10 +5,10 @@
 mod breakdown;
 pub mod csv;
 pub mod html;
+mod instability;
 mod number;
 pub mod profile_export;
 pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod text;
-mod unstable;

@@ -59,7 +59,7 @@ impl MetricsCollector for GpuMetricsCollector {
         let headers = self.headers.clone();
         match thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || collect((&settings, &headers), &samples, &stopped))
+            .spawn(move || collect(&settings, &headers, &samples, &stopped))
         {
             Ok(thread) => self.thread = Some((stop, thread)),
             Err(error) => {
@@ -97,7 +97,8 @@ impl Drop for GpuMetricsCollector {
 
 #[expect(clippy::disallowed_methods, reason = "what took how long is reported")]
 fn collect(
-    (settings, headers): (&MetricsSettings, &[(String, String)]),
+    settings: &MetricsSettings,
+    headers: &[(String, String)],
     samples: &Mutex<Samples>,
     stopped: &mpsc::Receiver<()>,
 ) {

@@ -9,13 +9,13 @@ mod available;
 #[cfg(target_os = "linux")]
 mod code;
 #[cfg(not(target_os = "linux"))]
-mod elsewhere;
+mod other_systems;
 
 use std::fs;
 
 pub use self::available::available;
 #[cfg(not(target_os = "linux"))]
-pub use self::elsewhere::{
+pub use self::other_systems::{
     ALLOCATOR, Allocator, keep_of_long_blocks, opened_libraries, release_code,
 };
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 
 #![warn(missing_docs)]
 
-mod metered;
+mod bounded_reader;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +21,7 @@ use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
 use thiserror::Error;
 
-use self::metered::BoundedReader;
+use self::bounded_reader::BoundedReader;
 
 /// Limits of the unpacked content of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@
 #![warn(missing_docs)]
 
 mod cpus;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other_systems;
 mod policy;
 
 use std::{

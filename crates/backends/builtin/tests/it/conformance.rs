@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_backend::{
     Backend,
-    testing::{AnswersLater, Clause, Fixture, Subject, changed, model_config, run, tensors},
+    testing::{Clause, Fixture, LateAnswers, Subject, changed, model_config, run, tensors},
 };
 use galatea_backend_builtin::find;
 use galatea_types::{DataType, InferRequest};
@@ -79,8 +79,8 @@ fn add_sub_conforms() {
 
 #[test]
 fn backends_that_answer_from_other_threads_conform() {
-    run(&AnswersLater(Identity(find("identity").expect("built in"))));
-    run(&AnswersLater(AddSub));
+    run(&LateAnswers(Identity(find("identity").expect("built in"))));
+    run(&LateAnswers(AddSub));
 }
 
 struct Repeat;

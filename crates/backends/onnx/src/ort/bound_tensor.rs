@@ -1,6 +1,7 @@
 //! Tensors whose memory is kept from one run to the next.
 
 use std::{
+    ffi::CString,
     ptr::{self, NonNull},
     slice,
     sync::Arc,
@@ -79,6 +80,20 @@ impl BoundTensor {
     /// Returns the pointer for one run, during which `self` must stay borrowed.
     pub(super) fn as_ptr(&self) -> *mut OrtValue {
         self.value.as_ptr()
+    }
+}
+
+/// The inputs or the outputs of a run, with their names.
+#[derive(Default)]
+pub(crate) struct BoundTensors {
+    pub names: Vec<CString>,
+    pub tensors: Vec<BoundTensor>,
+}
+
+impl BoundTensors {
+    pub fn push(&mut self, name: &CString, tensor: BoundTensor) {
+        self.names.push(name.clone());
+        self.tensors.push(tensor);
     }
 }
 

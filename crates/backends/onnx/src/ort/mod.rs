@@ -9,7 +9,7 @@ mod session;
 mod threads;
 mod value;
 
-pub(crate) use bound_tensor::BoundTensor;
+pub(crate) use bound_tensor::{BoundTensor, BoundTensors};
 pub(crate) use library::{GlobalThreads, Library};
 pub(crate) use options::SessionOptions;
 pub(crate) use ort_sys::{ExecutionMode, GraphOptimizationLevel};

@@ -16,7 +16,7 @@ use galatea_types::{DataType, Error, Result, Shape};
 use ort_sys::{OrtRunOptions, OrtSession, OrtStatus, OrtStatusPtr, OrtTypeInfo, OrtValue};
 
 use super::{
-    bound_tensor::BoundTensor,
+    bound_tensor::BoundTensors,
     library::{Library, Owned, owned},
     options::{SessionOptions, c_path, c_string},
     value::{Value, from_element_type, read_tensor_info},
@@ -205,14 +205,15 @@ impl Session {
     pub fn run_bound(
         &self,
         options: &RunOptions,
-        (input_names, inputs): (&[CString], &[BoundTensor]),
-        (output_names, outputs): (&[CString], &mut [BoundTensor]),
+        inputs: &BoundTensors,
+        outputs: &mut BoundTensors,
         mode: RunMode,
     ) -> Result<()> {
-        let names: SmallVec<_> = input_names.iter().map(|name| name.as_ptr()).collect();
-        let values: SmallVec<_> = inputs.iter().map(|value| value.as_ptr().cast_const()).collect();
-        let wanted: SmallVec<_> = output_names.iter().map(|name| name.as_ptr()).collect();
-        let given: SmallVec<_> = outputs.iter().map(|value| value.as_ptr()).collect();
+        let names: SmallVec<_> = inputs.names.iter().map(|name| name.as_ptr()).collect();
+        let values: SmallVec<_> =
+            inputs.tensors.iter().map(|value| value.as_ptr().cast_const()).collect();
+        let wanted: SmallVec<_> = outputs.names.iter().map(|name| name.as_ptr()).collect();
+        let given: SmallVec<_> = outputs.tensors.iter().map(|value| value.as_ptr()).collect();
         let mut results = given.clone();
         let ran = self.faults.run(|| {
             let call = Call {

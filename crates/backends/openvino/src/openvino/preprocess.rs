@@ -1,6 +1,6 @@
 //! Conversions before and behind a model, for clients that use other types than the model.
 
-use std::ptr;
+use std::{ffi::c_int, ptr};
 
 use galatea_types::Result;
 
@@ -24,25 +24,27 @@ pub(crate) fn retyped(model: Model, retypings: &[Retyping]) -> Result<Model> {
     // SAFETY: made just now.
     let processor = unsafe { owned(processor, functions.free_preprocessor) }?;
     for retyping in retypings {
-        let place = (processor.as_ptr().cast_const(), retyping.index);
-        let number = element::number_of(retyping.data_type);
+        let processor = processor.as_ptr();
         // SAFETY: the processor is alive; the functions are those of its inputs, or of its outputs.
         unsafe {
-            match retyping.is_input {
-                true => set_type(
-                    library,
-                    place,
-                    (functions.input_info, functions.free_input_info),
-                    (functions.input_tensor_info, functions.free_input_tensor_info),
-                    |tensor| (functions.set_input_type)(tensor, number),
-                )?,
-                false => set_type(
-                    library,
-                    place,
-                    (functions.output_info, functions.free_output_info),
-                    (functions.output_tensor_info, functions.free_output_tensor_info),
-                    |tensor| (functions.set_output_type)(tensor, number),
-                )?,
+            if retyping.is_input {
+                let functions = TypeFunctions {
+                    info: functions.input_info,
+                    free_info: functions.free_input_info,
+                    tensor: functions.input_tensor_info,
+                    free_tensor: functions.free_input_tensor_info,
+                    set_type: functions.set_input_type,
+                };
+                set_type(library, processor, retyping, &functions)?;
+            } else {
+                let functions = TypeFunctions {
+                    info: functions.output_info,
+                    free_info: functions.free_output_info,
+                    tensor: functions.output_tensor_info,
+                    free_tensor: functions.free_output_tensor_info,
+                    set_type: functions.set_output_type,
+                };
+                set_type(library, processor, retyping, &functions)?;
             }
         }
     }
@@ -53,9 +55,16 @@ pub(crate) fn retyped(model: Model, retypings: &[Retyping]) -> Result<Model> {
     unsafe { Model::adopt(library, built) }
 }
 
-type Get<From, To> = unsafe extern "C" fn(*const From, *mut *mut To) -> Status;
-type GetAt<From, To> = unsafe extern "C" fn(*const From, usize, *mut *mut To) -> Status;
 type Free<T> = unsafe extern "C" fn(*mut T);
+
+/// The functions by which the type of an input, or of an output, is set.
+struct TypeFunctions<Info, Tensor> {
+    info: unsafe extern "C" fn(*const PreProcessor, usize, *mut *mut Info) -> Status,
+    free_info: Free<Info>,
+    tensor: unsafe extern "C" fn(*const Info, *mut *mut Tensor) -> Status,
+    free_tensor: Free<Tensor>,
+    set_type: unsafe extern "C" fn(*mut Tensor, c_int) -> Status,
+}
 
 /// Sets the type of an input or output by its number.
 ///
@@ -63,17 +72,18 @@ type Free<T> = unsafe extern "C" fn(*mut T);
 /// The processor is alive, and the functions fit each other.
 unsafe fn set_type<Info, Tensor>(
     library: &Library,
-    (processor, index): (*const PreProcessor, usize),
-    (info_at, free_info): (GetAt<PreProcessor, Info>, Free<Info>),
-    (tensor_of, free_tensor): (Get<Info, Tensor>, Free<Tensor>),
-    set: impl FnOnce(*mut Tensor) -> Status,
+    processor: *const PreProcessor,
+    retyping: &Retyping,
+    functions: &TypeFunctions<Info, Tensor>,
 ) -> Result<()> {
     let (mut info, mut tensor) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: the caller's word; each object is checked before it is used.
     unsafe {
-        library.check(info_at(processor, index, &mut info))?;
-        let info = owned(info, free_info)?;
-        library.check(tensor_of(info.as_ptr(), &mut tensor))?;
-        library.check(set(owned(tensor, free_tensor)?.as_ptr()))
+        library.check((functions.info)(processor, retyping.index, &mut info))?;
+        let info = owned(info, functions.free_info)?;
+        library.check((functions.tensor)(info.as_ptr(), &mut tensor))?;
+        let tensor = owned(tensor, functions.free_tensor)?;
+        let number = element::number_of(retyping.data_type);
+        library.check((functions.set_type)(tensor.as_ptr(), number))
     }
 }

@@ -1,14 +1,14 @@
 //! One execution in a child: requests from a message, and the reply.
 
-use std::sync::Arc;
-
-use galatea_backend::{Batch, ModelInstance, Outcome, PendingRequest};
+use galatea_backend::{Batch, Outcome, PendingRequest};
 use galatea_config::ModelConfig;
 use galatea_types::{Error, PreparedRequest, RequestContext, Responder, Result};
 use galatea_worker::{
     Message, SharedMemory, received_request,
     wire::{OutgoingMessage, ProtocolError, Reader, RequestHead, kind, put_response},
 };
+
+use super::subject::Loaded;
 
 /// The requests of one EXECUTE message.
 pub(super) struct Execution {
@@ -26,12 +26,8 @@ impl Execution {
     }
 
     /// Executes the requests together and returns the reply.
-    pub fn run(
-        self,
-        instance: &mut dyn ModelInstance,
-        (model, version): (&Arc<str>, i64),
-        memory: &SharedMemory,
-    ) -> OutgoingMessage {
+    pub fn run(self, loaded: &mut Loaded, memory: &SharedMemory) -> OutgoingMessage {
+        let model = loaded.config.name();
         let mut reply = OutgoingMessage::new(kind::EXECUTED, self.id);
         let (mut keys, mut pending) = (Vec::new(), Vec::new());
         for (key, request) in self.requests {
@@ -45,8 +41,8 @@ impl Execution {
                 Err(error) => put(&mut reply, key, Err(error), memory),
             }
         }
-        let mut batch = Batch::new(model.clone(), version, pending);
-        instance.execute(&mut batch);
+        let mut batch = Batch::new(model.clone(), loaded.version, pending);
+        loaded.instance.execute(&mut batch);
         // Inputs and outputs are dropped before the reply is sent, so that their blocks go back with it.
         for (key, (_, outcome)) in keys.into_iter().zip(batch.into_outcomes()) {
             let result = match outcome {

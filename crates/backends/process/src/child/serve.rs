@@ -105,7 +105,6 @@ impl Child {
     /// Executes requests. Returns false if the server ends the child.
     fn execute_all(&mut self, mut loaded: Loaded) -> Result<bool, ServeError> {
         let memory = self.connection.memory.clone();
-        let name = loaded.config.name().clone();
         loop {
             let received = self.connection.receive(|message| match message.packet.header.kind {
                 kind::EXECUTE => Execution::read(message, &loaded.config).map(Some),
@@ -114,7 +113,7 @@ impl Child {
             });
             let Some(received) = received else { return Ok(false) };
             let Some(execution) = received.map_err(ServeError::Malformed)? else { break };
-            let reply = execution.run(&mut *loaded.instance, (&name, loaded.version), &memory);
+            let reply = execution.run(&mut loaded, &memory);
             if !self.reply(&reply)? {
                 return Ok(false);
             }

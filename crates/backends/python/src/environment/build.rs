@@ -74,10 +74,10 @@ impl Build<'_> {
             let mut told =
                 BuildLog { model, step: step.title, start, packages: 0, progress: &mut *progress };
             told.doing("");
-            let done =
-                self.run(step, self.reach(uv.as_deref(), folder), (folder, deadline), &mut told);
+            let title = step.title;
+            let done = self.run(step, self.reach(uv.as_deref(), folder), deadline, &mut told);
             progress.finished();
-            done?;
+            done.map_err(|failure| self.failed(title, failure, folder))?;
         }
         let seconds = start.elapsed().as_secs_f64();
         progress.note(&format!("model '{model}': {title} is built, in {seconds:.1} s"));
@@ -145,10 +145,10 @@ impl Build<'_> {
         &self,
         step: Step,
         reach: ProgramAccess,
-        (folder, deadline): (&Path, Instant),
+        deadline: Instant,
         told: &mut BuildLog<'_>,
-    ) -> Result<()> {
-        let Step { title, mut command } = step;
+    ) -> Result<(), command::Failure> {
+        let mut command = step.command;
         let confinement = self.work.request.confinement;
         if confinement.is_in_force() {
             command
@@ -162,8 +162,7 @@ impl Build<'_> {
         // Packages found by these variables would count as installed.
         command.env_remove("PYTHONPATH").env_remove("PYTHONHOME");
         let left = deadline.saturating_duration_since(Instant::now());
-        let done = confinement.run(command, reach, left, told);
-        done.map_err(|failure| self.failed(title, failure, folder))
+        confinement.run(command, reach, left, told)
     }
 
     fn failed(&self, title: &str, failure: command::Failure, folder: &Path) -> Error {

@@ -14,8 +14,8 @@ use galatea_types::{Error, Result};
 use sha2::{Digest, Sha256};
 
 use super::{
+    cache_figures::{self, MARKER},
     command::Limits,
-    counts::{self, MARKER},
     lease::{Access, EnvironmentLease, FolderLock},
     prune,
     request::{Work, cache_folder},
@@ -52,14 +52,14 @@ impl<'a> CachedFolder<'a> {
         if is_new {
             prune::prune(&self.root, self.work.options.cache);
         }
-        counts::note_content(&self.root);
+        cache_figures::note_content(&self.root);
         Ok((folder, lease))
     }
 
     fn create(&self, folder: &Path, create: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         space::remove(folder).map_err(|e| self.not_written(e))?;
         let created = create(folder).and_then(|()| self.complete(folder));
-        counts::note_creation(created.is_ok());
+        cache_figures::note_creation(created.is_ok());
         if created.is_err()
             && let Err(e) = space::remove(folder)
         {

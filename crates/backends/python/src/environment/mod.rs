@@ -12,16 +12,16 @@
 //! - An environment of the model's own that cannot be used is an error; the next is not tried.
 
 mod activation;
+mod archive;
 mod build;
 mod cache;
+mod cache_figures;
 mod command;
 mod confinement;
-mod counts;
 mod folder;
 mod interpreter;
 mod lease;
 mod options;
-mod packed;
 mod prune;
 mod python_backend;
 mod request;
@@ -33,8 +33,8 @@ mod syntax;
 mod version;
 
 pub use self::{
+    cache_figures::{CacheFigures, cache_figures},
     confinement::Confinement,
-    counts::{CacheFigures, cache_figures},
     lease::EnvironmentLease,
     options::ADD_NUMPY,
     prune::{CleanedEnvironment, clean},

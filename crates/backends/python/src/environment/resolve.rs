@@ -11,13 +11,13 @@ use galatea_types::{Code, Environment as Variables, Error, Result, Stop};
 
 use super::{
     activation::{self, Activation},
+    archive::Unpacking,
     build::Build,
     confinement::Confinement,
     folder,
     interpreter::Interpreter,
     lease::EnvironmentLease,
     options::Options,
-    packed::Unpacking,
     request::{
         DEFAULT_ENVIRONMENT, EXECUTION_ENV_PATH, Environment, EnvironmentRequest,
         PYTHON_INTERPRETER, Work,

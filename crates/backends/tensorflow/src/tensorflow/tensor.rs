@@ -29,6 +29,14 @@ unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
 
+/// The memory under a tensor. The library calls `free` with `owner` once it needs the memory no more.
+struct TensorMemory {
+    data: *mut c_void,
+    length: usize,
+    free: super::functions::FreeData,
+    owner: *mut c_void,
+}
+
 impl Tensor {
     /// Makes a tensor over `data`. The library copies it only if its alignment is too small for the kernels (64 bytes).
     /// `data` must hold exactly `dims` elements of a fixed-size type.
@@ -45,23 +53,29 @@ impl Tensor {
                 data.len()
             )));
         }
-        let (start, length) = (data.as_ptr().cast_mut().cast(), data.len());
-        let owner = Box::into_raw(Box::new(data)).cast();
+        let memory = TensorMemory {
+            data: data.as_ptr().cast_mut().cast(),
+            length: data.len(),
+            free: free_bytes,
+            owner: Box::into_raw(Box::new(data)).cast(),
+        };
         // SAFETY: the memory lives until `free_bytes` is called, by the library or here. It is lent and not given
         // away (the library knows that by the deallocator), so that no kernel writes to it.
-        unsafe {
-            Self::new(library, type_number(data_type), dims, (start, length), (free_bytes, owner))
-        }
+        unsafe { Self::new(library, type_number(data_type), dims, memory) }
     }
 
     /// Makes a tensor of texts, which are copied. `dims` must have as many elements as there are texts.
     pub fn texts(library: &Arc<Library>, texts: &[&[u8]], dims: &[i64]) -> Result<Self> {
         check_texts(texts, dims)?;
         let mut texts = Box::new(Texts::new(library, texts)?);
-        let (start, length) = (texts.as_mut_ptr(), texts.byte_size());
-        let owner = Box::into_raw(texts).cast();
+        let memory = TensorMemory {
+            data: texts.as_mut_ptr(),
+            length: texts.byte_size(),
+            free: free_texts,
+            owner: Box::into_raw(texts).cast(),
+        };
         // SAFETY: as above; whoever in the library still holds the texts after this tensor holds its memory.
-        unsafe { Self::new(library, STRING, dims, (start, length), (free_texts, owner)) }
+        unsafe { Self::new(library, STRING, dims, memory) }
     }
 
     /// # Safety
@@ -71,9 +85,9 @@ impl Tensor {
         library: &Arc<Library>,
         number: c_int,
         dims: &[i64],
-        (data, length): (*mut c_void, usize),
-        (free, owner): (super::functions::FreeData, *mut c_void),
+        memory: TensorMemory,
     ) -> Result<Self> {
+        let TensorMemory { data, length, free, owner } = memory;
         let rank = c_int::try_from(dims.len()).unwrap_or(c_int::MAX);
         // SAFETY: the shape is valid for the call; the rest as the caller says.
         let made = unsafe {

@@ -13,10 +13,10 @@ mod elf;
 mod functions;
 mod instance;
 mod model;
-mod naming;
 mod object;
 mod target;
 mod tensor;
+mod tensor_names;
 
 #[doc(hidden)]
 pub use archive::read_package;

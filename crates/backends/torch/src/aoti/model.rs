@@ -15,9 +15,9 @@ use super::{
     archive::Package,
     checks::Checks,
     container::Container,
-    naming::{self, TensorNames},
     object::{Object, Runtime},
     target,
+    tensor_names::{self, TensorNames},
 };
 use crate::{
     load_error::refused,
@@ -92,7 +92,7 @@ impl PackageModel {
 
     /// Returns the container for an instance: the shared one, or its own if instances could see each other's state.
     pub(super) fn container(&self, place: ModuleDevice) -> Result<Arc<Container>> {
-        self.containers.take((self.config.name(), place), self.settings.shares_state, || {
+        self.containers.take(self.config.name(), place, self.settings.shares_state, || {
             self.code.container(&self.config, place)
         })
     }
@@ -228,7 +228,7 @@ fn positions(
         inputs.positions(config, config.execution_inputs())?,
         outputs.positions(config, config.model_outputs())?,
     );
-    naming::check_complete(config, &inputs)?;
+    tensor_names::check_complete(config, &inputs)?;
     Ok(positions)
 }
 

@@ -1,11 +1,11 @@
 //! Memory shared with a worker: two anonymous arenas, one for each direction.
 
 mod free_list;
-mod inbox;
+mod input_arena;
 mod limits;
 mod mapping;
-mod outbox;
-mod releases;
+mod output_arena;
+mod released_blocks;
 mod shared;
 
 pub use limits::{ArenaLimits, MemoryRules};

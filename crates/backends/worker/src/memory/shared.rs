@@ -14,11 +14,11 @@ use galatea_types::{MemoryBudget, MemoryReservation, OverBudget, Result};
 
 use crate::{
     memory::{
-        inbox::InputArena,
+        input_arena::InputArena,
         limits::{ArenaLimits, MemoryRules},
         mapping,
-        outbox::OutputArena,
-        releases::{OutboxBlock, ReleasedBlocks},
+        output_arena::OutputArena,
+        released_blocks::{OutboxBlock, ReleasedBlocks},
     },
     waker::EventThreadWaker,
     wire::{Blocks, ProtocolError},

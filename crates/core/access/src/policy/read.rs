@@ -10,7 +10,7 @@ use toml::{
 
 use super::{
     CertificateRule, GrantTarget, OpenRoute, Policy, PolicyError,
-    table::{Fields, Result, Source, shown},
+    table::{Fields, PlacedValue, Result, Source, shown},
 };
 use crate::{
     digest::Digest,
@@ -45,7 +45,7 @@ impl Policy {
             source.error(error.span().unwrap_or(0..0), message, "the file must be TOML")
         })?;
         let known = ["keys", "certificates", "jwt", "grants", "open"];
-        let root = (document.get_ref(), document.span());
+        let root = Spanned::new(document.span(), document.get_ref());
         Fields::of(source, "the policy", root, &known)?;
         read(source, document.get_ref())
     }
@@ -76,10 +76,10 @@ fn read(source: Source<'_>, root: &DeTable<'_>) -> Result<Policy> {
     Ok(policy)
 }
 
-type Table<'s> = (&'s DeTable<'s>, std::ops::Range<usize>);
+type Table<'s> = Spanned<&'s DeTable<'s>>;
 
 fn as_table<'s>(value: &'s Spanned<DeValue<'s>>) -> Option<Table<'s>> {
-    value.get_ref().as_table().map(|table| (table, value.span()))
+    value.get_ref().as_table().map(|table| Spanned::new(value.span(), table))
 }
 
 fn table<'s>(source: Source<'_>, root: &'s DeTable<'s>, name: &str) -> Result<Option<Table<'s>>> {
@@ -98,15 +98,15 @@ fn tables<'s>(source: Source<'_>, root: &'s DeTable<'s>, name: &str) -> Result<V
     })
 }
 
-/// Returns the values that a list names. `wrong` returns text and advice for a name that is none of `known`.
+/// Returns the values with these names. `wrong` returns text and advice for a name that is none of `known`.
 fn named<T: Copy, const N: usize>(
     fields: &Fields<'_>,
-    (field, example): (&str, &str),
+    names: Option<Vec<PlacedValue<'_>>>,
     known: [T; N],
     name_of: fn(T) -> &'static str,
     wrong: impl Fn(&str) -> (String, String),
 ) -> Result<Option<Vec<T>>> {
-    let Some(names) = fields.texts(field, example)? else { return Ok(None) };
+    let Some(names) = names else { return Ok(None) };
     let meant = names.iter().map(|name| {
         known.into_iter().find(|one| name_of(*one) == name.value).ok_or_else(|| {
             let (text, advice) = wrong(name.value);
@@ -121,7 +121,8 @@ fn open_routes(fields: &Fields<'_>) -> Result<Option<Vec<OpenRoute>>> {
         let known = OpenRoute::ALL.map(OpenRoute::name);
         (format!("'{}' cannot be open", shown(name)), advice(name, known, "these can be open: "))
     };
-    named(fields, ("routes", r#"["health"]"#), OpenRoute::ALL, OpenRoute::name, wrong)
+    let routes = fields.texts("routes", r#"["health"]"#)?;
+    named(fields, routes, OpenRoute::ALL, OpenRoute::name, wrong)
 }
 
 /// Returns advice for a name that is none of `known`; `list` introduces the known names.
@@ -139,7 +140,8 @@ fn grant(fields: &Fields<'_>) -> Result<Option<Grant>> {
         let advice = advice(name, Role::ALL.map(Role::name), "roles are ");
         (format!("there is no role '{}'", shown(name)), advice)
     };
-    let Some(roles) = named(fields, ("roles", ROLES), Role::ALL, Role::name, wrong)? else {
+    let roles = fields.texts("roles", ROLES)?;
+    let Some(roles) = named(fields, roles, Role::ALL, Role::name, wrong)? else {
         if models.is_some() {
             let text = "'models' says for which models roles are granted, and there are no 'roles'";
             return Err(fields.wrong("models", text, format!("add roles = {ROLES}")));
@@ -285,8 +287,8 @@ fn algorithms(fields: &Fields<'_>) -> Result<Vec<SigningAlgorithm>> {
         let text = format!("tokens signed by '{}' are not taken", shown(name));
         (text, "algorithms are RS256, ES256, EdDSA".to_owned())
     };
-    let field = ("algorithms", r#"["RS256", "ES256", "EdDSA"]"#);
-    match named(fields, field, ALL, SigningAlgorithm::name, wrong)? {
+    let names = fields.texts("algorithms", r#"["RS256", "ES256", "EdDSA"]"#)?;
+    match named(fields, names, ALL, SigningAlgorithm::name, wrong)? {
         None => Ok(ALL.to_vec()),
         Some(all) if all.is_empty() => {
             Err(fields.wrong("algorithms", "'algorithms' is empty", "leave it out for all"))

@@ -78,9 +78,10 @@ impl<'s> Fields<'s> {
     pub fn of(
         source: Source<'s>,
         name: &'static str,
-        (table, span): (&'s DeTable<'s>, Range<usize>),
+        table: Spanned<&'s DeTable<'s>>,
         known: &[&str],
     ) -> Result<Self> {
+        let (span, table) = (table.span(), table.into_inner());
         for key in table.keys() {
             let written: &str = key.get_ref();
             if known.contains(&written) {

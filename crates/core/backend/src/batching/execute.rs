@@ -5,7 +5,7 @@ use galatea_division_faults::DivisionFault;
 use galatea_types::{DeviceAllocator, Error, Result};
 
 use super::{
-    generated::generate,
+    generated_input::generate,
     join::{JoinedInput, join, missing, tensors_of},
     model_output::ModelOutput,
     padding::PaddedGroup,
@@ -73,11 +73,10 @@ pub fn execute(runner: &impl GroupRunner, batch: &mut Batch) {
 }
 
 fn execute_group(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
-    let wanted = wanted(runner.config(), batch, group);
-    match gather(runner, batch, group, &wanted) {
-        Ok((inputs, padded)) => {
+    match gather(runner, batch, group) {
+        Ok(gathered) => {
             batch.mark_input_done();
-            match run(runner, batch, (group, &wanted), inputs, padded.as_ref()) {
+            match run(runner, batch, group, gathered) {
                 Ok(()) => {}
                 Err(error) if group.len() > 1 && runner.is_of_one_request(&error) => {
                     execute_each(runner, batch, group);
@@ -95,16 +94,21 @@ fn execute_each(runner: &impl GroupRunner, batch: &mut Batch, group: &[usize]) {
     group.iter().for_each(|&index| execute_group(runner, batch, &[index]));
 }
 
-/// The inputs, and the shapes that they are padded to.
-type GatheredInputs<'r, R> = (<R as GroupRunner>::Inputs, Option<PaddedGroup<'r>>);
+/// The inputs of a group, and the outputs that it wants.
+struct GatheredInputs<'r, R: GroupRunner> {
+    inputs: R::Inputs,
+    wanted: Vec<usize>,
+    /// The shapes that the inputs are padded to.
+    padded: Option<PaddedGroup<'r>>,
+}
 
 fn gather<'r, R: GroupRunner>(
     runner: &'r R,
     batch: &Batch,
     group: &[usize],
-    wanted: &[usize],
 ) -> Result<GatheredInputs<'r, R>> {
     let config = runner.config();
+    let wanted = wanted(config, batch, group);
     let padded = PaddedGroup::of(config, batch, group)?;
     let mut joined = Vec::with_capacity(config.execution_inputs().len());
     for (number, spec) in config.model_inputs().iter().enumerate() {
@@ -123,7 +127,7 @@ fn gather<'r, R: GroupRunner>(
     for target in config.execution_inputs().iter().skip(config.model_inputs().len()) {
         joined.push(Some(gather_generated(config, batch, group, target)?));
     }
-    Ok((runner.prepare(joined, wanted)?, padded))
+    Ok(GatheredInputs { inputs: runner.prepare(joined, &wanted)?, wanted, padded })
 }
 
 /// Makes an input that no request has.
@@ -146,14 +150,15 @@ fn gather_generated(
 fn run<R: GroupRunner>(
     runner: &R,
     batch: &mut Batch,
-    (group, wanted): (&[usize], &[usize]),
-    inputs: R::Inputs,
-    padded: Option<&PaddedGroup<'_>>,
+    group: &[usize],
+    gathered: GatheredInputs<'_, R>,
 ) -> Result<()> {
+    let GatheredInputs { inputs, wanted, padded } = gathered;
     let config = runner.config();
-    let outputs = runner.run(inputs, wanted);
+    let outputs = runner.run(inputs, &wanted);
     batch.mark_output_started();
-    let outputs = runner.outputs(outputs?, wanted)?;
+    let outputs = runner.outputs(outputs?, &wanted)?;
+    let padded = padded.as_ref();
     let division = Division { config, sizes: sizes(batch, group), batch, group, padded };
     let specs = wanted.iter().filter_map(|&number| config.model_outputs().get(number));
     let split = specs.zip(outputs).map(|(spec, out)| division.split(spec, out));

@@ -5,7 +5,7 @@
 
 mod cut;
 mod execute;
-mod generated;
+mod generated_input;
 mod join;
 mod model_output;
 mod padding;

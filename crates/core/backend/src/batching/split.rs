@@ -6,7 +6,10 @@ use galatea_config::{BatchOutput, BatchOutputKind, ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
 use super::{
-    cut::CutPosition, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client,
+    cut::CutPosition,
+    model_output::{ModelOutput, OutputSlice},
+    padding::PaddedGroup,
+    reshape::to_client,
 };
 use crate::Batch;
 
@@ -16,7 +19,7 @@ pub(super) struct SplitOutput {
     data_type: DataType,
     /// True if the next execution of each request's sequence needs it, even if no client wants it.
     is_state: bool,
-    slices: Vec<(Shape, Buffer)>,
+    slices: Vec<OutputSlice>,
 }
 
 /// The rules by which outputs are divided among the requests of a group.
@@ -49,7 +52,10 @@ impl Division<'_> {
                     .ok_or_else(|| wrong_batch(config, spec, &output.shape, &self.sizes))?;
                 self.cut(spec, slices)?
             }
-            None => vec![(to_client(spec, &output.shape), output.data)],
+            None => {
+                let shape = to_client(spec, &output.shape);
+                vec![OutputSlice { shape, data: output.data }]
+            }
         };
         let (name, data_type) = (spec.name.clone(), spec.data_type);
         let is_state = config.is_state(&name);
@@ -57,7 +63,7 @@ impl Division<'_> {
     }
 
     /// Removes the padding.
-    fn cut(&self, spec: &TensorSpec, slices: Vec<(Shape, Buffer)>) -> Result<Vec<(Shape, Buffer)>> {
+    fn cut(&self, spec: &TensorSpec, slices: Vec<OutputSlice>) -> Result<Vec<OutputSlice>> {
         let Some(padded) = self.padded else { return Ok(slices) };
         let slices = slices.into_iter().enumerate();
         slices.map(|(position, slice)| padded.cut(spec, position, slice)).collect()
@@ -70,7 +76,7 @@ impl Division<'_> {
         rule: &BatchOutput,
         spec: &TensorSpec,
         output: &ModelOutput,
-    ) -> Result<Vec<(Shape, Buffer)>> {
+    ) -> Result<Vec<OutputSlice>> {
         let BatchOutputKind::ScatterWithInputShape = rule.kind;
         let mut cut = CutPosition::of(spec.data_type, &output.data);
         let slices =
@@ -78,9 +84,9 @@ impl Division<'_> {
                 let source = request.input(&rule.source).map(|tensor| &tensor.shape)?;
                 let shape = scattered(self.config, spec, source)?;
                 let data = cut.next(shape.element_count()?)?;
-                Some((shape, data))
+                Some(OutputSlice { shape, data })
             });
-        let slices: Option<Vec<(Shape, Buffer)>> = slices.collect();
+        let slices: Option<Vec<OutputSlice>> = slices.collect();
         let slices = slices.ok_or_else(|| {
             Error::internal(format!(
                 "output '{}' of model '{}' has shape {}, which cannot be divided by the shapes of input '{}'",
@@ -91,10 +97,11 @@ impl Division<'_> {
             ))
         })?;
         let has_batching = usize::from(self.config.has_batching());
-        let seen = |(shape, data): (Shape, Buffer)| {
+        let seen = |OutputSlice { shape, data }: OutputSlice| {
             let (items, dims) = shape.split_at_checked(has_batching).unwrap_or_default();
             let dims = to_client(spec, &Shape::from(dims));
-            (items.first().map_or_else(|| dims.clone(), |&items| dims.with_leading(items)), data)
+            let shape = items.first().map_or_else(|| dims.clone(), |&n| dims.with_leading(n));
+            OutputSlice { shape, data }
         };
         Ok(slices.into_iter().map(seen).collect())
     }
@@ -110,7 +117,7 @@ fn scattered(config: &ModelConfig, spec: &TensorSpec, source: &Shape) -> Option<
 impl SplitOutput {
     /// Returns the tensor of the request at `position` of the group.
     fn tensor(&self, position: usize) -> Result<Tensor> {
-        let (shape, data) = self.slices.get(position).cloned().ok_or_else(|| {
+        let OutputSlice { shape, data } = self.slices.get(position).cloned().ok_or_else(|| {
             Error::internal(format!("output '{}' was not split for request {position}", self.name))
         })?;
         Ok(Tensor { name: self.name.clone(), data_type: self.data_type, shape, data })
@@ -131,7 +138,7 @@ pub(super) fn respond(batch: &mut Batch, group: &[usize], outputs: &[SplitOutput
 }
 
 /// Cuts along the first dimension. Returns `None` if its size is not the number of items in the batch.
-fn split(spec: &TensorSpec, output: &ModelOutput, sizes: &[u32]) -> Option<Vec<(Shape, Buffer)>> {
+fn split(spec: &TensorSpec, output: &ModelOutput, sizes: &[u32]) -> Option<Vec<OutputSlice>> {
     let (&total, dims) = output.shape.split_first()?;
     if total != sizes.iter().map(|&n| i64::from(n)).sum::<i64>() {
         return None;
@@ -141,7 +148,8 @@ fn split(spec: &TensorSpec, output: &ModelOutput, sizes: &[u32]) -> Option<Vec<(
     let mut cut = CutPosition::of(spec.data_type, &output.data);
     let slice = |&size: &u32| {
         let count = dims.element_count()?.checked_mul(size as usize)?;
-        Some((client_dims.with_leading(i64::from(size)), cut.next(count)?))
+        let shape = client_dims.with_leading(i64::from(size));
+        Some(OutputSlice { shape, data: cut.next(count)? })
     };
     sizes.iter().map(slice).collect()
 }
@@ -168,7 +176,7 @@ mod tests {
         shape: impl Into<Shape>,
         data: &Buffer,
         sizes: &[u32],
-    ) -> Option<Vec<(Shape, Buffer)>> {
+    ) -> Option<Vec<OutputSlice>> {
         let output = ModelOutput { shape: shape.into(), data: data.clone() };
         super::split(&tensor_spec("y", data_type, [2]), &output, sizes)
     }
@@ -177,8 +185,10 @@ mod tests {
     fn each_request_gets_its_rows() {
         let data = Buffer::from((0..6).collect::<Vec<u8>>());
         let slices = split(DataType::Uint8, [3, 2], &data, &[2, 1]).expect("splits");
-        assert_eq!(slices[0], (Shape::from([2, 2]), vec![0, 1, 2, 3].into()));
-        assert_eq!(slices[1], (Shape::from([1, 2]), vec![4, 5].into()));
+        let slice =
+            |shape: [i64; 2], data: Vec<u8>| OutputSlice { shape: shape.into(), data: data.into() };
+        assert_eq!(slices[0], slice([2, 2], vec![0, 1, 2, 3]));
+        assert_eq!(slices[1], slice([1, 2], vec![4, 5]));
     }
 
     #[test]
@@ -187,7 +197,7 @@ mod tests {
         let expected =
             [data.slice(0..11), data.slice(11..data.len())].map(|b| b.expect("in range"));
         let slices = split(DataType::Bytes, [2, 2], &data, &[1, 1]).expect("splits");
-        let slices: Vec<_> = slices.into_iter().map(|(_, b)| b).collect();
+        let slices: Vec<_> = slices.into_iter().map(|slice| slice.data).collect();
         assert_eq!(slices, expected);
     }
 

@@ -17,26 +17,37 @@ pub(crate) const MAX_WARMUP_COUNT: u64 = 100_000;
 /// Most requests of a warm-up sample. All are held until they were executed together.
 pub(crate) const MAX_WARMUP_BATCH: u64 = 65_536;
 
+/// A limit on a field of a configuration.
+struct Limit {
+    field: &'static str,
+    most: u64,
+    fix: &'static str,
+}
+
 /// Checks the numbers of instances, and of executions and requests of warm-up samples.
 pub(super) fn check(raw: &RawModelConfig) -> Result<()> {
     let instances = instance_count(raw);
     if instances > MAX_INSTANCES {
-        let fix = "all groups together must not have more instances";
+        let limit = Limit {
+            field: "instance_group.count",
+            most: MAX_INSTANCES,
+            fix: "all groups together must not have more instances",
+        };
         let path = element_of("instance_group", largest_group(raw)).field("count");
-        return exceeded(path, raw, "instance_group.count", (instances, MAX_INSTANCES), fix);
+        return exceeded(path, raw, instances, &limit);
     }
     for (index, sample) in raw.model_warmup.iter().enumerate() {
         let within = element_of("model_warmup", index);
         let (count, batch_size) = (u64::from(sample.count), u64::from(sample.batch_size));
         if count > MAX_WARMUP_COUNT {
-            let (path, fix) = (within.field("count"), "few executions warm a model up");
-            let values = (count, MAX_WARMUP_COUNT);
-            return exceeded(path, raw, "model_warmup.count", values, fix);
+            let (field, fix) = ("model_warmup.count", "few executions warm a model up");
+            let limit = Limit { field, most: MAX_WARMUP_COUNT, fix };
+            return exceeded(within.field("count"), raw, count, &limit);
         }
         if batch_size > MAX_WARMUP_BATCH {
-            let (path, fix) = (within.field("batch_size"), "use a smaller batch");
-            let values = (batch_size, MAX_WARMUP_BATCH);
-            return exceeded(path, raw, "model_warmup.batch_size", values, fix);
+            let (field, fix) = ("model_warmup.batch_size", "use a smaller batch");
+            let limit = Limit { field, most: MAX_WARMUP_BATCH, fix };
+            return exceeded(within.field("batch_size"), raw, batch_size, &limit);
         }
     }
     Ok(())
@@ -58,18 +69,17 @@ pub(super) fn check_steps(raw: &RawModelConfig) -> Result<()> {
     }
     let (field, fix) =
         ("ensemble_scheduling.step", "make ensembles of its parts, and one of these");
-    exceeded(field, raw, field, (steps, MAX_STEPS), fix)
+    exceeded(field, raw, steps, &Limit { field, most: MAX_STEPS, fix })
 }
 
 fn exceeded(
     path: impl Into<FieldPath>,
     raw: &RawModelConfig,
-    field: &str,
-    (value, limit): (u64, u64),
-    fix: &str,
+    value: u64,
+    Limit { field, most, fix }: &Limit,
 ) -> Result<()> {
     let model = &raw.name;
-    refuse(path, format!("{field} of model '{model}' is {value}, the limit is {limit}: {fix}"), "")
+    refuse(path, format!("{field} of model '{model}' is {value}, the limit is {most}: {fix}"), "")
 }
 
 fn instance_count(raw: &RawModelConfig) -> u64 {

@@ -1,6 +1,6 @@
 //! Refuses configurations that cannot work, in Triton's words, and builds the checked form.
 
-mod all;
+mod all_mistakes;
 mod batch_delay;
 mod batch_io;
 mod context;

@@ -2,7 +2,7 @@
 //! every default printed, 64-bit integers as numbers.
 
 mod error;
-mod lenient;
+mod lenient_json;
 mod pointer;
 mod reader;
 mod writer;
@@ -45,7 +45,7 @@ fn read(json: &str) -> Result<RawModelConfig, String> {
 /// Reads strict JSON first: nearly everybody sends it, and its errors are clearer.
 fn read_value(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json)
-        .or_else(|error| serde_json::from_str(&lenient::to_json(json)).map_err(|_| error))
+        .or_else(|error| serde_json::from_str(&lenient_json::to_json(json)).map_err(|_| error))
 }
 
 /// Returns whether a configuration override is standard JSON.

@@ -333,10 +333,10 @@ impl<'a> ModelInspector<'a> {
         look: impl FnOnce(&dyn Inspector, &CompletionContext<'_>) -> R,
     ) -> Result<R> {
         let inspector = self.inspectors.open(config.backend())?;
-        let of_version = (&polled.folder, version);
+        let (backend, folder) = (config.backend(), &polled.folder);
         Ok(self
             .completion()
-            .with_context(config.backend(), of_version, |context| look(&*inspector, context)))
+            .with_context(backend, folder, version, |context| look(&*inspector, context)))
     }
 
     /// Reports missing files also for a model whose configuration cannot be completed.

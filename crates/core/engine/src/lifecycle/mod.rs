@@ -255,13 +255,12 @@ impl Lifecycle {
         let is_shown = |r: &Record| r.state.reason() != UNLOADED && !r.is_removed();
         for (id, versions) in &table.models {
             for (&version, record) in versions.iter().filter(|(_, record)| is_shown(record)) {
-                let name = (&*id.namespace, &*id.name);
                 let is_ready = u64::from(record.state.is_ready());
-                figures.set_of_model(&MODEL_READY, name, Some(version), is_ready);
+                figures.set_of_model(&MODEL_READY, &id.labels(Some(version)), is_ready);
             }
         }
         for id in table.poll_failures.keys() {
-            figures.set_of_model(&MODEL_READY, (&id.namespace, &id.name), None, 0);
+            figures.set_of_model(&MODEL_READY, &id.labels(None), 0);
         }
     }
 

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use galatea_config::{Warmup, WarmupData, WarmupInput};
 use galatea_types::{Buffer, DataType, Error, Result};
 
-use super::{MAX_BYTES, error};
+use super::{MAX_BYTES, SampleInput, error};
 use crate::model_file::{DataFile, ModelFileError, Part, zeroed};
 
 /// The model's folder for data files.
@@ -21,14 +21,6 @@ pub(super) struct Content<'a> {
     zeros: Buffer,
     /// Yields the same elements at each load.
     random: Rng,
-}
-
-/// An input of a sample whose elements are made.
-#[derive(Clone, Copy)]
-struct SampleInput<'a> {
-    warmup: &'a Warmup,
-    name: &'a str,
-    input: &'a WarmupInput,
 }
 
 impl<'a> Content<'a> {
@@ -84,8 +76,7 @@ impl<'a> Content<'a> {
 
     /// Returns the first bytes of the file.
     fn elements(&self, wanted: SampleInput<'_>, file: &str, size: usize) -> Result<Buffer> {
-        let SampleInput { warmup, name, .. } = wanted;
-        let too_short = |got| error::short_file(warmup, name, file, (size, got));
+        let too_short = |got| error::short_file(wanted, file, size, got);
         self.read(file, Part::First(size))?.map_err(too_short)
     }
 

@@ -3,7 +3,7 @@
 use galatea_config::{Diagnostic, FieldPath, Warmup};
 use galatea_types::{Error, Shape};
 
-use super::MAX_BYTES;
+use super::{MAX_BYTES, SampleInput};
 
 pub(super) fn batch_size(warmup: &Warmup, model: &str, max: u32) -> Error {
     let text = format!(
@@ -21,16 +21,16 @@ pub(super) fn variable_dimension(warmup: &Warmup, input: &str) -> Error {
 }
 
 pub(super) fn short_file(
-    warmup: &Warmup,
-    input: &str,
+    SampleInput { warmup, name, .. }: SampleInput<'_>,
     file: &str,
-    (expected, got): (usize, u64),
+    expected: usize,
+    got: u64,
 ) -> Error {
     let text = format!(
         "[request id: <id_unknown>] warmup setting expects {expected} bytes, but the data provided from {file} only has \
          {got} bytes"
     );
-    about(Error::invalid_arg(text), warmup, field_of_input(warmup, input).field("input_data_file"))
+    about(Error::invalid_arg(text), warmup, field_of_input(warmup, name).field("input_data_file"))
 }
 
 pub(super) fn too_large(warmup: &Warmup, model: &str, input: &str, shape: &Shape) -> Error {

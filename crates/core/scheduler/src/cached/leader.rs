@@ -7,7 +7,7 @@ use galatea_types::{InferResponse, Refused, Responder, Response, ResponseSink, R
 
 use super::{
     Request, Shared,
-    flights::{SharedExecution, WaitingRequest},
+    equal_requests::{SharedExecution, WaitingRequest},
 };
 use crate::sync::{LockExt, Mutex};
 

@@ -4,7 +4,7 @@
 //! its answer is stored before it is sent. Slow look-ups run on a thread of the cache, which passes the request on.
 //! Equal requests that arrive while one of them is executed wait for its answer (`flights`).
 
-mod flights;
+mod equal_requests;
 mod leader;
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use galatea_telemetry::{FailureReason, LineLimit, ModelStatistics};
 use galatea_types::{PreparedRequest, Refused, RequestContext, Responder, Result};
 
 use self::{
-    flights::{EqualRequests, WaitingRequest},
+    equal_requests::{EqualRequests, WaitingRequest},
     leader::LeadingRequest,
 };
 use crate::{

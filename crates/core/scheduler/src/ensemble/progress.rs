@@ -198,7 +198,7 @@ impl Progress {
             if step.inputs.iter().all(|input| round.is_set(input.slot)) {
                 round.in_flight += 1;
                 self.in_flight += 1;
-                self.ready.push(ready_step(scope, (number, step), (at, round)));
+                self.ready.push(round.ready_step(scope, step, number, at));
             }
         }
     }
@@ -299,32 +299,31 @@ impl Progress {
     }
 }
 
-fn ready_step(
-    scope: Scope<'_>,
-    (number, step): (usize, &Step),
-    (at, round): (usize, &mut StageRound),
-) -> ReadyStep {
-    let mut sequence = None;
-    let mut inputs = Vec::with_capacity(step.inputs.len());
-    let mut computed_bytes = 0;
-    for input in &step.inputs {
-        let Some(value) = round.get(input.slot) else { continue };
-        if sequence.is_none() {
-            sequence.clone_from(&value.sequence);
+impl StageRound {
+    /// Returns a step whose inputs are set. `number` is that of the step, `at` that of this round.
+    fn ready_step(&mut self, scope: Scope<'_>, step: &Step, number: usize, at: usize) -> ReadyStep {
+        let mut sequence = None;
+        let mut inputs = Vec::with_capacity(step.inputs.len());
+        let mut computed_bytes = 0;
+        for input in &step.inputs {
+            let Some(value) = self.get(input.slot) else { continue };
+            if sequence.is_none() {
+                sequence.clone_from(&value.sequence);
+            }
+            if value.is_computed {
+                computed_bytes += value.data.len();
+            }
+            inputs.push(value.to_tensor(&input.name, &input.dims, step.is_batched));
         }
-        if value.is_computed {
-            computed_bytes += value.data.len();
-        }
-        inputs.push(value.to_tensor(&input.name, &input.dims, step.is_batched));
+        self.release_inputs(step);
+        let batch_size = match inputs.first() {
+            _ if !step.is_batched => 0,
+            Some(first) => first.shape.first().map_or(1, |&n| u32::try_from(n).unwrap_or(0)),
+            None => scope.request.batch_size(),
+        };
+        let origin = StepOrigin { step: number, round: at, batch_size, sequence };
+        ReadyStep { inputs, computed_bytes, origin }
     }
-    round.release_inputs(step);
-    let batch_size = match inputs.first() {
-        _ if !step.is_batched => 0,
-        Some(first) => first.shape.first().map_or(1, |&n| u32::try_from(n).unwrap_or(0)),
-        None => scope.request.batch_size(),
-    };
-    let origin = StepOrigin { step: number, round: at, batch_size, sequence };
-    ReadyStep { inputs, computed_bytes, origin }
 }
 
 /// Takes an output by its position, because most models answer in the order of their configuration, else by its name.

@@ -6,7 +6,7 @@ use galatea_backend::Model;
 use galatea_config::ModelConfig;
 use galatea_types::{Clock, InstanceName, PreparedRequest, Tensor};
 
-use super::pace::ExecutionPace;
+use super::execution_pace::ExecutionPace;
 use crate::{ExecutionRules, load::LoadMeter, sequence::SequenceInputs};
 
 /// Data that all instance threads of a model share.

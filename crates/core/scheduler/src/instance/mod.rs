@@ -2,9 +2,9 @@
 //! that thread sleeps, another thread may borrow the instance's [`Executor`].
 
 mod context;
+mod execution_pace;
 mod executor;
-mod pace;
-mod pipelined;
+mod pipeline;
 mod responses;
 mod restart_backoff;
 mod slot;
@@ -14,8 +14,8 @@ mod warm_up;
 
 pub(crate) use context::ModelContext;
 pub use context::WarmupSample;
+pub(crate) use execution_pace::ExecutionPace;
 pub(crate) use executor::{Executor, Executors};
-pub(crate) use pace::ExecutionPace;
 pub(crate) use responses::Responses;
 pub(crate) use slot::InstanceSlot;
 pub(crate) use thread::run;

@@ -28,7 +28,7 @@ use galatea_types::Clock;
 use self::{sleepers::Sleepers, timekeeper::Timekeeper};
 use crate::{
     queue::GrowingBatch,
-    sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, wait_while_until},
+    sync::{Condvar, CondvarExt, LockExt, Mutex, MutexGuard, WaitPlace, wait_while_until},
 };
 
 /// A value under a lock, and the threads that sleep until it has something for them.
@@ -107,7 +107,7 @@ impl<S> Parking<S> {
         let mut state = self.state.lock_unpoisoned();
         state.observing += 1;
         let is_waiting = |state: &mut State<S>| !condition(&state.value);
-        let place = (&self.state, &self.observers);
+        let place = WaitPlace { mutex: &self.state, changed: &self.observers };
         let waited = wait_while_until(&self.clock, place, state, deadline, is_waiting);
         let (mut state, is_timed_out) = waited;
         state.observing -= 1;
@@ -155,7 +155,7 @@ impl<'a, S> Locked<'a, S> {
         state = match deadline {
             None => place.wait_while_unpoisoned(state, is_waiting),
             Some(deadline) => {
-                let own = (&parking.state, &*place);
+                let own = WaitPlace { mutex: &parking.state, changed: &place };
                 state = wait_while_until(&parking.clock, own, state, deadline, is_waiting).0;
                 place.wait_while_unpoisoned(state, |state| state.sleepers.is_replaced(thread))
             }
@@ -174,7 +174,7 @@ impl<'a, S> Locked<'a, S> {
             let leader = state.leaders[lane].as_ref();
             !leader.is_none_or(|leader| leader.is_woken) && !is_needed(&state.value)
         };
-        let place = (&parking.state, &parking.leaders[lane]);
+        let place = WaitPlace { mutex: &parking.state, changed: &parking.leaders[lane] };
         let waited = wait_while_until(&parking.clock, place, state, batch.until, is_waiting);
         let mut state = waited.0;
         state.leaders[lane] = None;

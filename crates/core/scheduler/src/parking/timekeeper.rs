@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use super::{Locked, State};
-use crate::sync::{CondvarExt, wait_while_until};
+use crate::sync::{CondvarExt, WaitPlace, wait_while_until};
 
 /// The time of the thread's next check.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl<S> Locked<'_, S> {
                 None => (parking.timekeeper.wait_while_unpoisoned(state, is_waiting), false),
                 Some(next) => wait_while_until(
                     &parking.clock,
-                    (&parking.state, &parking.timekeeper),
+                    WaitPlace { mutex: &parking.state, changed: &parking.timekeeper },
                     state,
                     next,
                     is_waiting,

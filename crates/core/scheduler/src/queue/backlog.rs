@@ -9,7 +9,7 @@ use super::{
     batching::{BatchRules, Decision, PullRequest, next_batch},
     join_rules::{Extent, JoinRules},
     priority_queue::{DropReason, PriorityQueue},
-    queued::Queued,
+    queue_entry::QueueEntry,
 };
 
 /// The waiting requests of one queue.
@@ -25,7 +25,7 @@ pub(crate) struct Backlog<T> {
     hold_until_queued: usize,
 }
 
-impl<T: Queued> Backlog<T> {
+impl<T: QueueEntry> Backlog<T> {
     /// Creates the backlog of all requests of a model, or of one instance whose sequences are batched by age.
     pub fn from_config(config: &ModelConfig, hold_until_queued: usize) -> Self {
         let (rules, join_rules) = (BatchRules::from_config(config), JoinRules::from_config(config));

@@ -7,7 +7,7 @@ use galatea_config::{DynamicBatching, ModelConfig, Scheduling, SequenceStrategy}
 use super::{
     join_rules::Extent,
     priority_queue::{PriorityQueue, QueueCursor},
-    queued::Queued,
+    queue_entry::QueueEntry,
 };
 
 /// The largest number of requests that a decision passes over, in queues of any length.
@@ -152,7 +152,7 @@ impl GrowingBatch {
 /// The queue is walked in order until a request would make the batch too large or cannot join it. The largest preferred
 /// size reached on the way is executed. If none is reached, all collected requests are executed: at once without a
 /// delay, else when the delay is over.
-pub(super) fn next_batch<T: Queued>(
+pub(super) fn next_batch<T: QueueEntry>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     joins: impl Fn(&T, &T, &mut Extent) -> bool,
@@ -193,7 +193,7 @@ fn decide(pending: &Pending, rules: &BatchRules, turn: PullRequest) -> Decision 
 
 /// Walks the queue in order and collects requests for one batch. If the rules allow it, requests behind some that cannot
 /// join are brought forward. The first request of the queue is always in the batch.
-fn gather<T: Queued>(
+fn gather<T: QueueEntry>(
     queue: &mut PriorityQueue<T>,
     rules: &BatchRules,
     joins: impl Fn(&T, &T, &mut Extent) -> bool,
@@ -258,7 +258,7 @@ impl Pending {
     }
 
     /// Moves the taken requests to the front. The first ones move first, so that the others stay where they were found.
-    fn bring_forward<T: Queued>(&self, queue: &mut PriorityQueue<T>, count: usize) {
+    fn bring_forward<T: QueueEntry>(&self, queue: &mut PriorityQueue<T>, count: usize) {
         let in_place = self.requests - self.brought.len();
         let taken = count.saturating_sub(in_place);
         for (cursor, places) in self.brought.iter().take(taken) {

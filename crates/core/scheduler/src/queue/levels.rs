@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use galatea_config::{DynamicBatching, QueuePolicy, TimeoutAction};
 
-use super::{fair_list::FairList, queued::Queued};
+use super::{fair_list::FairList, queue_entry::QueueEntry};
 
 /// The number of empty levels kept, so that a model with few levels creates each only once.
 const KEPT: usize = 8;
@@ -53,14 +53,14 @@ impl LevelRules {
         }
     }
 
-    fn new_level<T: Queued>(&self, number: u64) -> Level<T> {
+    fn new_level<T: QueueEntry>(&self, number: u64) -> Level<T> {
         let list = || FairList::new(self.turn_items);
         let policy = *self.policies.get(&number).unwrap_or(&self.default_policy);
         Level { policy, timely: list(), late: list() }
     }
 }
 
-impl<T: Queued> Levels<T> {
+impl<T: QueueEntry> Levels<T> {
     /// Creates the levels. `None` is one level without limits.
     pub fn new(config: Option<&DynamicBatching>, turn_items: u64) -> Self {
         let without_limits = || LevelRules { turn_items, ..LevelRules::default() };
@@ -142,7 +142,7 @@ impl<T: Queued> Levels<T> {
     }
 }
 
-impl<T: Queued> Level<T> {
+impl<T: QueueEntry> Level<T> {
     pub fn len(&self) -> usize {
         self.timely.len() + self.late.len()
     }

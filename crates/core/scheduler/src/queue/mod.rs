@@ -10,13 +10,13 @@ mod fair_list;
 mod join_rules;
 mod levels;
 mod priority_queue;
-mod queued;
+mod queue_entry;
 
 pub(crate) use backlog::Backlog;
 pub(crate) use batching::{Decision, GrowingBatch};
 pub(crate) use join_rules::{Extent, JoinRules};
 pub(crate) use priority_queue::DropReason;
-pub(crate) use queued::{Placement, Queued};
+pub(crate) use queue_entry::{Placement, QueueEntry};
 
 #[cfg(test)]
 mod tests;

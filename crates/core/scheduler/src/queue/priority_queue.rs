@@ -7,7 +7,7 @@ use galatea_config::{DynamicBatching, QueuePolicy};
 use super::{
     fair_list::Entry,
     levels::{self, Levels},
-    queued::Queued,
+    queue_entry::QueueEntry,
 };
 
 /// The reason why a request left the queue without being executed.
@@ -55,7 +55,7 @@ pub(super) struct PriorityQueue<T> {
     dropped: Vec<(T, DropReason)>,
 }
 
-impl<T: Queued> PriorityQueue<T> {
+impl<T: QueueEntry> PriorityQueue<T> {
     /// `None` is one level without limits. `turn_items` is that of [`FairList`](super::fair_list::FairList) within each level.
     pub fn new(config: Option<&DynamicBatching>, turn_items: u64) -> Self {
         let levels = Levels::new(config, turn_items);
@@ -225,7 +225,7 @@ impl<T: Queued> PriorityQueue<T> {
 }
 
 #[cfg(test)]
-impl<T: Queued> PriorityQueue<T> {
+impl<T: QueueEntry> PriorityQueue<T> {
     pub fn existing_levels(&self) -> usize {
         self.levels.existing_count()
     }

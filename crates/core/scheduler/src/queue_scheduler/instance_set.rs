@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use galatea_backend::InstanceSpec;
 use galatea_types::{Error, Result};
 
-use super::in_place::InPlaceExecution;
+use super::in_place_execution::InPlaceExecution;
 use crate::{
     instance::{self, Executors, InstanceSlot, ModelContext, Responses},
     open_streams::OpenStreams,

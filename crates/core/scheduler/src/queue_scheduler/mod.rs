@@ -10,7 +10,7 @@ use galatea_config::{ModelConfig, Scheduling};
 use galatea_telemetry::{FailureReason, ModelStatistics, RefusalReason};
 use galatea_types::{Error, PreparedRequest, Refused, RequestContext, Responder, Result, Tensor};
 
-use self::{in_place::InPlaceExecution, instance_set::InstanceSet};
+use self::{in_place_execution::InPlaceExecution, instance_set::InstanceSet};
 use crate::{
     ExecutionRules, Scheduler,
     accounting::RequestAccounting,
@@ -19,12 +19,12 @@ use crate::{
     load::{Capacity, LoadMeter},
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
-    request_queue::{Accepted, Refusal, RequestQueue},
+    request_queue::{AcceptedRequest, Refusal, RequestQueue},
     sequence::{SequenceInputs, TestHold},
     sync::{LockExt, Mutex, mpsc},
 };
 
-mod in_place;
+mod in_place_execution;
 mod instance_set;
 mod refusals;
 #[cfg(test)]
@@ -95,7 +95,7 @@ impl QueueScheduler {
             Responses { model_name: config.name().clone(), accounting: accounting.clone(), order };
         let may_answer_later = config.is_decoupled() || model.may_answer_later();
         let set = InstanceSet::new(queue, responses, starts_one_by_one);
-        let pace = in_place::pace(&config, &*model, &execution, &instances, clock.now());
+        let pace = in_place_execution::pace(&config, &*model, &execution, &instances, clock.now());
         let sequences = sequence_inputs(&config, spec.initial_states, &execution, &set.queue);
         let context = Arc::new(ModelContext {
             name: config.name().clone(),
@@ -205,8 +205,8 @@ impl QueueScheduler {
         error
     }
 
-    fn accepted(&self, accepted: Accepted) {
-        let Accepted { restarts, turn } = accepted;
+    fn accepted(&self, accepted: AcceptedRequest) {
+        let AcceptedRequest { restarts, turn } = accepted;
         if let Some(id) = restarts {
             let model = &self.context.name;
             log::warn!(

@@ -8,14 +8,14 @@
 //! Backends that run one request at a time can prefetch ([`PrefetchedRequests`]): a busy instance receives its next requests
 //! early. A prefetched request still counts as queued, and an instance that becomes free takes it back.
 
-mod ahead;
 mod expiry;
-mod handed_over;
 mod health;
-mod in_place;
+mod in_place_turns;
 mod instances;
 mod learned_delay;
 mod permits;
+mod prefetch;
+mod prefetched_requests;
 mod sequences;
 #[cfg(test)]
 mod tests;
@@ -29,14 +29,14 @@ use std::{
 use galatea_config::ModelConfig;
 use galatea_types::{Clock, CorrelationId, Error};
 
-pub(crate) use self::{
-    handed_over::PrefetchedRequest, in_place::SubmitterRole, waiting::NotExecuted,
-};
 use self::{
-    handed_over::{PrefetchedRequests, TakeBack},
     health::InstanceHealth,
-    in_place::InPlaceTurns,
+    in_place_turns::InPlaceTurns,
+    prefetched_requests::{PrefetchedRequests, TakeBack},
     waiting::Waiting,
+};
+pub(crate) use self::{
+    in_place_turns::SubmitterRole, prefetched_requests::PrefetchedRequest, waiting::NotExecuted,
 };
 use crate::{
     parking::{Locked, Parking},
@@ -128,7 +128,7 @@ pub(crate) struct NoInstances<T> {
 
 /// The result for an accepted request.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedRequest {
     /// The sequence that this request restarts, although its previous run has not ended.
     pub restarts: Option<CorrelationId>,
     /// The instance whose thread the caller must replace to execute waiting requests.
@@ -194,12 +194,16 @@ impl<T: SequenceRequest> RequestQueue<T> {
 
     /// Does [`RequestQueue::push_by`] with a caller that executes nothing.
     #[cfg(test)]
-    pub fn push(&self, request: T) -> Result<Accepted, (T, Refusal)> {
+    pub fn push(&self, request: T) -> Result<AcceptedRequest, (T, Refusal)> {
         self.push_by(SubmitterRole::Leaves, request)
     }
 
     /// Accepts a request, or returns it with the reason why not.
-    pub fn push_by(&self, caller: SubmitterRole, request: T) -> Result<Accepted, (T, Refusal)> {
+    pub fn push_by(
+        &self,
+        caller: SubmitterRole,
+        request: T,
+    ) -> Result<AcceptedRequest, (T, Refusal)> {
         let mut state = self.parking.lock();
         if state.is_closed {
             return Err((request, Refusal::Closed));
@@ -227,7 +231,7 @@ impl<T: SequenceRequest> RequestQueue<T> {
                 });
             }
         }
-        Ok(Accepted { restarts: None, turn })
+        Ok(AcceptedRequest { restarts: None, turn })
     }
 
     /// Waits for work for instance `index`.

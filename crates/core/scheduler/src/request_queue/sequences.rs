@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use galatea_types::CorrelationId;
 
-use super::{Accepted, Refusal, RequestQueue, State, waiting::Waiting};
+use super::{AcceptedRequest, Refusal, RequestQueue, State, waiting::Waiting};
 use crate::{
     parking::Locked,
     sequence::{SequenceRefusal, SequenceRequest, Sequences, StepEnd},
@@ -29,7 +29,7 @@ impl<T: SequenceRequest> RequestQueue<T> {
         &self,
         mut state: Locked<'_, State<T>>,
         request: T,
-    ) -> Result<Accepted, (T, Refusal)> {
+    ) -> Result<AcceptedRequest, (T, Refusal)> {
         let now = state.now();
         let Waiting::Sequences(sequences) = &mut state.waiting else {
             return Err((request, Refusal::OfSequence(SequenceRefusal::NoSequence)));
@@ -56,7 +56,7 @@ impl<T: SequenceRequest> RequestQueue<T> {
             }
             _ => drop(state),
         }
-        Ok(Accepted { restarts: pushed.restarts, turn: None })
+        Ok(AcceptedRequest { restarts: pushed.restarts, turn: None })
     }
 }
 

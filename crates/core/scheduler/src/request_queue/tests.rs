@@ -11,8 +11,8 @@ use shuttle::thread;
 
 use super::*;
 use crate::{
-    queue::{JoinRules, Placement, Queued},
-    request_queue::handed_over::tests::serve_pipelined,
+    queue::{JoinRules, Placement, QueueEntry},
+    request_queue::prefetched_requests::tests::serve_pipelined,
 };
 
 pub(super) const ITERATIONS: usize = 1000;
@@ -31,7 +31,7 @@ impl Numbered {
     }
 }
 
-impl Queued for Numbered {
+impl QueueEntry for Numbered {
     fn item_count(&self) -> u64 {
         1
     }

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use galatea_types::CorrelationId;
 
-use crate::queue::Queued;
+use crate::queue::QueueEntry;
 
 /// A request of a sequence.
-pub(crate) trait SequenceRequest: Queued {
+pub(crate) trait SequenceRequest: QueueEntry {
     /// The states that the sequence keeps between executions.
     type States: Default;
 

@@ -13,7 +13,7 @@ use super::{
     step::{SlotTicket, Step, StepEnd},
 };
 use crate::queue::{
-    Backlog, Decision, DropReason, Extent, GrowingBatch, JoinRules, Placement, Queued,
+    Backlog, Decision, DropReason, Extent, GrowingBatch, JoinRules, Placement, QueueEntry,
 };
 
 /// A place for one sequence.
@@ -117,7 +117,7 @@ pub(crate) struct Head<T> {
     pub request: T,
 }
 
-impl<T: Queued> Queued for Head<T> {
+impl<T: QueueEntry> QueueEntry for Head<T> {
     fn item_count(&self) -> u64 {
         self.request.item_count()
     }
@@ -258,7 +258,7 @@ impl<T: SequenceRequest> InstanceSlots<T> {
         match (&mut self.next, strategy) {
             (Next::Direct(ready), Strategy::Direct { max_delay, enough_slots, .. }) => {
                 let is_abandoned = |slot: &u32| {
-                    self.slots[*slot as usize].queue.front().is_some_and(Queued::is_abandoned)
+                    self.slots[*slot as usize].queue.front().is_some_and(QueueEntry::is_abandoned)
                 };
                 let abandoned: Vec<_> =
                     ready.iter().copied().filter(is_abandoned).map(|slot| (slot, None)).collect();
@@ -266,7 +266,7 @@ impl<T: SequenceRequest> InstanceSlots<T> {
                     return (Decision::Empty, abandoned);
                 }
                 let fronts = ready.iter().filter_map(|&s| self.slots[s as usize].queue.front());
-                let Some(oldest) = fronts.map(Queued::queued_at).min() else {
+                let Some(oldest) = fronts.map(QueueEntry::queued_at).min() else {
                     return (Decision::Empty, Vec::new());
                 };
                 let until = oldest.checked_add(*max_delay).unwrap_or(now);
@@ -426,7 +426,7 @@ impl<T: SequenceRequest> InstanceSlots<T> {
     /// strategy.
     pub fn abandoned(&self) -> Vec<u32> {
         let slots = self.slots.iter().zip(0..);
-        let is_abandoned = |slot: &Slot<T>| slot.queue.iter().any(Queued::is_abandoned);
+        let is_abandoned = |slot: &Slot<T>| slot.queue.iter().any(QueueEntry::is_abandoned);
         slots.filter(|(slot, _)| is_abandoned(slot)).map(|(_, number)| number).collect()
     }
 }

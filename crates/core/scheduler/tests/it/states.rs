@@ -7,7 +7,7 @@ use std::{
 
 use galatea_backend::{
     Batch, InstanceAlarm, InstanceSpec, Model, ModelInstance, TakenRequest,
-    testing::{AnswersLater, instance_spec, model_config, prepared},
+    testing::{LateAnswers, instance_spec, model_config, prepared},
 };
 use galatea_scheduler::{
     ExecutionRules, QueueScheduler, Scheduler, SchedulerSpec, SequenceMemory, TestHold,
@@ -52,7 +52,7 @@ impl ResponseSink for Sender {
 /// The model, which answers from its batch or from another thread.
 fn growing(answers_later: bool) -> Arc<dyn Model> {
     match answers_later {
-        true => Arc::new(AnswersLater(Box::new(Growing) as Box<dyn Model>)),
+        true => Arc::new(LateAnswers(Box::new(Growing) as Box<dyn Model>)),
         false => Arc::new(Growing),
     }
 }

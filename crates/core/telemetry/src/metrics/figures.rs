@@ -19,6 +19,17 @@ struct Figure {
     value: u64,
 }
 
+/// The labels of a version of a model.
+#[derive(Debug)]
+pub struct VersionLabels<'a> {
+    /// The model.
+    pub name: &'a str,
+    /// Label `namespace`; left out when empty.
+    pub namespace: &'a str,
+    /// `None` when the version is not known.
+    pub version: Option<i64>,
+}
+
 impl Figures {
     /// Sets the value of a family without labels.
     pub fn set(&mut self, family: &Family, value: impl TryInto<u64>) {
@@ -31,14 +42,9 @@ impl Figures {
         self.push(family, labels.unwrap_or_default(), value);
     }
 
-    /// Sets a value of a version of a model; `None` when the version is not known.
-    pub fn set_of_model(
-        &mut self,
-        family: &Family,
-        (namespace, name): (&str, &str),
-        version: Option<i64>,
-        value: u64,
-    ) {
+    /// Sets a value of a version of a model.
+    pub fn set_of_model(&mut self, family: &Family, labels: &VersionLabels<'_>, value: u64) {
+        let VersionLabels { name, namespace, version } = *labels;
         self.push(family, Labels::of_version(name, namespace, version).text(), value);
     }
 

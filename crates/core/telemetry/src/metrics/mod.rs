@@ -19,7 +19,7 @@ mod text;
 pub(crate) use self::text::{Number, push_escaped};
 pub use self::{
     cache::CacheMetrics,
-    figures::{FigureSource, Figures},
+    figures::{FigureSource, Figures, VersionLabels},
     memory::{MemoryMetrics, SequenceMemoryMetrics},
     models::{InstanceCounts, ModelMetrics},
     open_metrics::to_open_metrics,

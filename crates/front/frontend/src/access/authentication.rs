@@ -46,7 +46,7 @@ impl Authentication {
     {
         match &self.0 {
             None => Ok(Caller::default()),
-            Some(gate) => admit(gate, client, (header(AUTHORIZATION), header(API_KEY)), &action()),
+            Some(gate) => admit(gate, client, header, &action()),
         }
     }
 }
@@ -54,9 +54,10 @@ impl Authentication {
 fn admit<'h, H: Iterator<Item = &'h [u8]>>(
     gate: &Arc<Gate>,
     client: &Client,
-    (mut authorization, mut api_key): (H, H),
+    header: impl Fn(&'static str) -> H,
     action: &Action<'_>,
 ) -> Result<Caller, AccessError> {
+    let (mut authorization, mut api_key) = (header(AUTHORIZATION), header(API_KEY));
     let mut credentials = Credentials {
         authorization: authorization.next(),
         api_key: api_key.next(),

@@ -1,7 +1,7 @@
 //! Records each request for the operator: in the access log, in the log if it failed, and at the verbose levels.
 
 mod failures;
-mod recent;
+mod recent_failures;
 mod subject;
 mod times;
 
@@ -24,7 +24,7 @@ use self::{
     times::Times,
 };
 pub use self::{
-    recent::{FailedCall, RecentFailures, without_middle},
+    recent_failures::{FailedCall, RecentFailures, without_middle},
     subject::Subject,
 };
 
@@ -364,21 +364,21 @@ impl OpenExchange {
             sequence: 0,
             time: SystemTime::now(),
             protocol: self.protocol,
-            call: recent::beginning(&call.to_string(), recent::MAX_CALL).into(),
+            call: recent_failures::beginning(&call.to_string(), recent_failures::MAX_CALL).into(),
             model: self.subject.model().into(),
             version: self.subject.version(),
             id: self.subject.id().into(),
-            client: recent::client(self.peer, self.identity.as_deref()),
+            client: recent_failures::client(self.peer, self.identity.as_deref()),
             status,
             code,
             // The reason keeps its end, because that says what to do.
-            reason: without_middle(reason, recent::MAX_REASON).into(),
+            reason: without_middle(reason, recent_failures::MAX_REASON).into(),
         });
-        self.log_failure(failure, call);
+        self.log_failure(code, reason, call);
     }
 
     /// Skips a fault that the model's side has logged already.
-    fn log_failure(&self, (code, reason): (Code, &str), call: &Call<'_>) {
+    fn log_failure(&self, code: Code, reason: &str, call: &Call<'_>) {
         if self.is_submitted && matches!(code, Code::Internal | Code::Unknown) {
             return;
         }

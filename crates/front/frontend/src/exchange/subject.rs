@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_types::{CallRecord, InferRequest, RequestContext};
 
-use super::recent::beginning;
+use super::recent_failures::beginning;
 
 /// The most bytes that are kept of a text from a client.
 const MAX_TEXT: usize = 256;

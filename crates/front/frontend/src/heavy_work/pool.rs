@@ -10,7 +10,7 @@ use galatea_types::{CondvarExt, LockExt};
 use tokio::sync::oneshot;
 
 use super::HeavyWorkError;
-use crate::panics::catch_panic_in_poll;
+use crate::panic_boundary::catch_panic_in_poll;
 
 /// Added to the niceness of the process. A pool thread gets a tenth of a connection thread's share of a contended core.
 const NICENESS: i32 = 10;

@@ -4,12 +4,12 @@
 //! again whenever a file changes ([`TlsReload`]). New connections use the new certificate; open ones keep theirs.
 //! Unusable files are refused with a reason and advice, and the current certificate stays in use.
 
-mod accept;
 mod authorities;
 mod certificate;
 mod error;
 mod failure;
 mod files;
+mod handshake;
 mod identity;
 mod reload;
 mod wrong_protocol;

@@ -19,10 +19,10 @@ use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
-    joined::SharedStream,
     keep_alive::{KeepAlive, KeepAliveRules},
     open_calls::OpenCalls,
-    unread::UnreadBytes,
+    shared_stream::SharedStream,
+    unread_bytes::UnreadBytes,
     wakeups::{Part, Wakeups},
 };
 

@@ -11,13 +11,12 @@ use galatea_types::{Code, Error, Result};
 use http::{Method, StatusCode};
 
 use super::{
-    archive,
-    loaded::{Loaded, SageMakerModels},
-    out_of_memory,
+    archive, out_of_memory,
+    sagemaker_models::{Loaded, SageMakerModels},
 };
 use crate::{
     handlers::infer,
-    request::{received::ReceivedRequest, route::ModelPath},
+    request::{received_request::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{TEXT, failed, failure, reply},

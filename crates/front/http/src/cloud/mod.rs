@@ -1,17 +1,17 @@
 //! The front ends of cloud platforms. Their paths lead to the same handlers as those of the ordinary front end.
 
 mod archive;
-mod loaded;
 pub(crate) mod many_models;
 mod out_of_memory;
 mod path_pattern;
+mod sagemaker_models;
 
 use galatea_http1::RequestHead;
 use galatea_types::Error;
 use http::{Method, StatusCode};
 
 use self::many_models::ModelsCall;
-pub use self::{loaded::SageMakerModels, path_pattern::PathPattern};
+pub use self::{path_pattern::PathPattern, sagemaker_models::SageMakerModels};
 
 use crate::{
     request::route::{self, ModelAction, ModelPath, Route, SharedMemoryAction},

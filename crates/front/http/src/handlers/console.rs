@@ -16,10 +16,12 @@ use http::{Method, StatusCode};
 
 use crate::{
     options::HttpOptions,
-    request::{admission, received::ReceivedRequest, same_site},
+    request::{admission, received_request::ReceivedRequest, same_site},
     response::{
         Response,
-        answers::{JSON, failure, method_not_allowed, ok_or_failure, reply, restricted},
+        answers::{
+            JSON, RefusalForm, failure, method_not_allowed, ok_or_failure, reply, restricted,
+        },
         body::Body,
         events::EventBody,
     },
@@ -66,8 +68,8 @@ pub(crate) async fn respond(
     route: ConsoleRoute,
     received: &mut ReceivedRequest<'_>,
 ) -> Response {
-    let action = Action::ReadEverything;
-    if let Some(refusal) = admission::refusal(state, received, action, JSON, true) {
+    let form = RefusalForm { content_type: JSON, is_page: true };
+    if let Some(refusal) = admission::refusal(state, received, Action::ReadEverything, form) {
         return refusal;
     }
     received.exchange.mark_routine();

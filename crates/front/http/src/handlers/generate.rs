@@ -9,14 +9,14 @@ use galatea_types::{Error, InferResponse, Result};
 use http::StatusCode;
 
 use crate::{
-    handlers::{load_report, work},
-    request::{received::ReceivedRequest, route::ModelPath},
+    handlers::{codec, load_report},
+    request::{received_request::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{JSON, failed, failure, reply},
         body::Body,
         stream::ResponseStream,
-        streamed::{StreamedBody, bytes_of},
+        streamed_body::{StreamedBody, bytes_of},
     },
     state::ServerState,
 };
@@ -46,7 +46,7 @@ async fn submit(
     let found = received.find_model(state, path)?;
     refuse_compressed(received.sender.head)?;
     let body = received.body(None, state.json_limit()).await?;
-    let decoded = work::decode_flat(state, received, found, body).await?;
+    let decoded = codec::decode_flat(state, received, found, body).await?;
     let exchange = &mut received.exchange;
     Ok(ResponseStream::start(decoded, exchange, &state.options.memory)?.0)
 }

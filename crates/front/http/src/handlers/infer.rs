@@ -14,11 +14,11 @@ use http::StatusCode;
 use crate::{
     compression,
     handlers::{
+        codec::{self, InferBody},
         lines,
-        work::{self, InferBody},
     },
     io::body_error::{BodyError, SizeLimit},
-    request::{received::ReceivedRequest, route::ModelPath},
+    request::{received_request::ReceivedRequest, route::ModelPath},
     response::{
         Response,
         answers::{JSON, TEXT, failure, ok_json, reply},
@@ -82,7 +82,7 @@ async fn decode(
         let mut last_header = connection.last_header.lock_unpoisoned();
         last_header.decode(content, length, to.config, to.version, to.regions)
     };
-    let mut decoded = work::decode_infer(state, received, found, body, decode).await?;
+    let mut decoded = codec::decode_infer(state, received, found, body, decode).await?;
     decoded.forward_headers(&received.sender)?;
     Ok(decoded)
 }
@@ -101,7 +101,7 @@ async fn respond_once(
     let encoded = match answer {
         Ok(response) => {
             received.exchange.record_result();
-            work::render(state, running, response).await
+            codec::render(state, running, response).await
         }
         Err(error) => Err(error),
     };

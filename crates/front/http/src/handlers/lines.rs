@@ -13,13 +13,13 @@ use galatea_types::{InferResponse, Response, Result};
 use http::StatusCode;
 
 use crate::{
-    request::{accepted, received::ReceivedRequest},
+    request::{media_types, received_request::ReceivedRequest},
     response::{
         Response as HttpResponse,
         answers::{JSON, failure, reply, status_of},
         body::Body,
         stream::ResponseStream,
-        streamed::StreamedBody,
+        streamed_body::StreamedBody,
     },
     state::ServerState,
 };
@@ -28,7 +28,7 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// Returns `true` if the client names the media type; `*/*` does not.
 pub(crate) fn are_accepted(headers: &RequestHead) -> bool {
-    accepted::is_named(headers, MEDIA_TYPE)
+    media_types::is_named(headers, MEDIA_TYPE)
 }
 
 /// Waits for the first response, whose error decides the status. Later errors are lines.

@@ -12,8 +12,8 @@ use galatea_types::{Error, Result};
 
 use crate::{
     request::{
-        accepted,
-        received::ReceivedRequest,
+        media_types,
+        received_request::ReceivedRequest,
         route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
     },
     response::{
@@ -68,7 +68,7 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead)
 fn wants_json(head: &RequestHead) -> bool {
     const OF_KSERVE: &[u8] = b"python-httpx/";
     let is_of_kserve = || head.get("user-agent").is_some_and(|agent| agent.starts_with(OF_KSERVE));
-    accepted::is_named(head, JSON) || is_of_kserve()
+    media_types::is_named(head, JSON) || is_of_kserve()
 }
 
 /// Returns the readiness of one model. A model that is not ready or does not exist gets 400.

@@ -6,7 +6,7 @@ use galatea_telemetry::metrics::to_open_metrics;
 use http::{Method, StatusCode};
 
 use crate::{
-    request::accepted,
+    request::media_types,
     response::{
         Response,
         answers::{TEXT, method_not_allowed, reply},
@@ -30,7 +30,7 @@ pub(crate) fn respond(engine: &Engine, head: &RequestHead) -> Response {
 
 /// Returns all metrics, in the format that the client asks for.
 pub(crate) fn of_engine(engine: &Engine, head: &RequestHead) -> Response {
-    let (page, format) = match accepted::is_named(head, "application/openmetrics-text") {
+    let (page, format) = match media_types::is_named(head, "application/openmetrics-text") {
         true => (to_open_metrics(&engine.metrics_text()), OPEN_METRICS),
         false => (engine.metrics_text(), PROMETHEUS_TEXT),
     };

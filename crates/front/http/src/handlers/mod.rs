@@ -1,5 +1,6 @@
 //! The handlers. Each answers the requests of a few routes.
 
+mod codec;
 pub(crate) mod console;
 pub(crate) mod generate;
 pub(crate) mod infer;
@@ -8,4 +9,3 @@ mod load_report;
 pub(crate) mod management;
 pub(crate) mod metrics;
 pub(crate) mod repository;
-mod work;

@@ -11,7 +11,7 @@ use galatea_protocol::{
 use galatea_types::Result;
 
 use crate::{
-    request::received::ReceivedRequest,
+    request::received_request::ReceivedRequest,
     response::{Response, answers::ok_or_failure},
     state::ServerState,
 };

@@ -3,25 +3,24 @@
 use galatea_frontend::{Action, Caller};
 
 use crate::{
-    request::{received::ReceivedRequest, same_site},
+    request::{received_request::ReceivedRequest, same_site},
     response::{
         Response,
-        answers::{failure, not_admitted},
+        answers::{RefusalForm, failure, not_admitted},
     },
     state::ServerState,
 };
 
-/// Returns a refusal if the sender may not do this. `is_page`: a browser shows the answer and lets its user type a key.
+/// Returns a refusal if the sender may not do this.
 #[inline]
 pub(crate) fn refusal(
     state: &ServerState,
     received: &mut ReceivedRequest<'_>,
     action: Action<'_>,
-    content_type: &'static str,
-    is_page: bool,
+    form: RefusalForm,
 ) -> Option<Response> {
     match state.options.authentication.is_active() {
-        true => asked(state, received, &action, (content_type, is_page)),
+        true => asked(state, received, &action, form),
         false => None,
     }
 }
@@ -45,7 +44,7 @@ fn asked(
     state: &ServerState,
     received: &mut ReceivedRequest<'_>,
     action: &Action<'_>,
-    (content_type, is_page): (&'static str, bool),
+    form: RefusalForm,
 ) -> Option<Response> {
     let client = &received.connection.client;
     let headers = received.sender.head;
@@ -57,7 +56,7 @@ fn asked(
             if let Some(identity) = error.identity() {
                 received.exchange.set_identity(identity);
             }
-            Some(not_admitted(&error, (peer, is_page), content_type))
+            Some(not_admitted(&error, peer, form))
         }
     }
 }

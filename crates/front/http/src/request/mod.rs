@@ -1,9 +1,9 @@
 //! A request: its route, its sender, its body, and its admission.
 
-pub(crate) mod accepted;
 pub(crate) mod admission;
 mod body;
-pub(crate) mod received;
+pub(crate) mod media_types;
+pub(crate) mod received_request;
 pub(crate) mod route;
 pub(crate) mod same_site;
 #[cfg(test)]

@@ -98,22 +98,35 @@ fn status_of_refusal(error: &AccessError) -> StatusCode {
     }
 }
 
+/// The form of a refusal.
+#[derive(Clone, Copy)]
+pub(crate) struct RefusalForm {
+    pub content_type: &'static str,
+    /// True if a browser shows the refusal and lets its user type a key.
+    pub is_page: bool,
+}
+
+impl RefusalForm {
+    pub const TEXT: Self = Self::of_call(TEXT);
+
+    /// Returns the form for calls of programs.
+    pub const fn of_call(content_type: &'static str) -> Self {
+        Self { content_type, is_page: false }
+    }
+}
+
 /// The ways in which clients can authenticate. Browsers ask their users for the second.
 const CHALLENGE: &str = "Bearer realm=\"galatea\"";
 const BROWSER_CHALLENGE: &str = "Basic realm=\"galatea\", charset=\"UTF-8\"";
 
 /// Returns 401 or 403 for a client without proof or permission. The log line names its address.
-pub(crate) fn not_admitted(
-    error: &AccessError,
-    (peer, is_page): (Peer, bool),
-    content_type: &'static str,
-) -> Response {
+pub(crate) fn not_admitted(error: &AccessError, peer: Peer, form: RefusalForm) -> Response {
     let status = status_of_refusal(error);
     let text = error.to_string();
-    let mut response = reply(status, content_type, error_body(&text).into());
+    let mut response = reply(status, form.content_type, error_body(&text).into());
     if status == StatusCode::UNAUTHORIZED {
         response.head.add(names::WWW_AUTHENTICATE, CHALLENGE);
-        if is_page {
+        if form.is_page {
             response.head.add(names::WWW_AUTHENTICATE, BROWSER_CHALLENGE);
         }
     }

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use galatea_types::MemoryBudget;
 
-use crate::response::{counted::counted, events::EventBody, streamed::StreamedBody};
+use crate::response::{counted_bytes::counted, events::EventBody, streamed_body::StreamedBody};
 
 pub(crate) enum Body {
     Whole(Pieces),

@@ -2,10 +2,10 @@
 
 pub(crate) mod answers;
 pub(crate) mod body;
-mod counted;
+mod counted_bytes;
 pub(crate) mod events;
 pub(crate) mod stream;
-pub(crate) mod streamed;
+pub(crate) mod streamed_body;
 
 use galatea_http1::ResponseHead;
 use galatea_types::Error;

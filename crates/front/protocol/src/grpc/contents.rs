@@ -8,7 +8,7 @@ use super::{
     decode_error::{DecodeError, Result},
     fields::{Fields, MalformedMessage, Parsed, Value, for_each_varint, packed_varints, values},
 };
-use crate::taken::taken_as;
+use crate::input_description::taken_as;
 
 /// The input of the contents, for error messages.
 pub(super) struct DeclaredInput<'a> {

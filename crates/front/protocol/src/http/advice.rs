@@ -15,7 +15,7 @@ use super::{
     limits,
     tensor_data::{self, Elements, ExpectedData},
 };
-use crate::taken::taken_as;
+use crate::input_description::taken_as;
 
 /// Adds advice to the `error` of an input object. `object` points to it, and `index` is its number in the request.
 pub(super) fn of_input(

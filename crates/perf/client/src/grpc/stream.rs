@@ -17,7 +17,7 @@ use super::{
     unary::plain,
 };
 use crate::{
-    InferMark, KeepResponse, PreparedInfer, StreamReply, prepared::WireForm,
+    InferMark, KeepResponse, PreparedInfer, StreamReply, prepared_infer::WireForm,
     response_error::ResponseError, transport::Route,
 };
 

@@ -9,7 +9,7 @@ mod histogram;
 mod observer;
 mod options;
 mod page;
-mod plain;
+mod plain_output;
 mod row;
 mod screen;
 mod terminal;
@@ -74,7 +74,7 @@ async fn print(
             Ok(seen) if seen.seconds.is_none() => continue,
             Ok(seen) => (text(&seen, options, width), true),
             Err(error) if options.is_once => return Err(error),
-            Err(error) if options.is_json => (plain::away_json(&error.to_string()), false),
+            Err(error) if options.is_json => (plain_output::away_json(&error.to_string()), false),
             Err(error) => {
                 eprintln!("{}", printing::lines(&error.to_string()));
                 continue;
@@ -92,9 +92,9 @@ async fn print(
 fn text(seen: &Observation, options: &TopOptions, width: Option<usize>) -> String {
     let rows = view::shown(&seen.rows, &options.filter, options.sort, false);
     match options.is_json {
-        true => plain::json(seen, &rows),
+        true => plain_output::json(seen, &rows),
         // A blank line separates the tables.
-        false if options.is_once => plain::table(seen, &rows, options.sort, width),
-        false => format!("{}\n", plain::table(seen, &rows, options.sort, width)),
+        false if options.is_once => plain_output::table(seen, &rows, options.sort, width),
+        false => format!("{}\n", plain_output::table(seen, &rows, options.sort, width)),
     }
 }

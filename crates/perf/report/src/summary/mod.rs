@@ -17,7 +17,7 @@ use galatea_perf_types::{
     },
 };
 
-use crate::unstable::reason;
+use crate::instability::reason;
 
 /// The facts about a run that are not measured.
 #[derive(Clone, Debug, Default)]

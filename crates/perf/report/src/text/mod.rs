@@ -9,8 +9,8 @@ mod server;
 
 use std::fmt::Write as _;
 
+use crate::instability::reason;
 pub use crate::number::{Notation, general};
-use crate::unstable::reason;
 use galatea_perf_types::{
     model::ModelInfo,
     settings::{DEFAULT_THREADS, Distribution, Load, Range, Search, Settings, Window},

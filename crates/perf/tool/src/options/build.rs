@@ -7,7 +7,7 @@ use galatea_perf_types::settings::{
     Calls, DataSettings, DataSource, Load, MetricsSettings, Search, Settings, Window,
 };
 
-use super::{error::OptionError, given::GivenOptions, intervals};
+use super::{error::OptionError, given_options::GivenOptions, intervals};
 
 pub fn settings(given: GivenOptions) -> Result<Settings, OptionError> {
     let Settings { protocol, calls, .. } = given.settings;

@@ -1,6 +1,6 @@
 //! The command line: perf_analyzer's, and a few options that it does not have.
 //!
-//! A table ([`table`]) has each option's values, its effect on [`given::GivenOptions`] and its help;
+//! A table ([`table`]) has each option's values, its effect on [`given_options::GivenOptions`] and its help;
 //! [`verify`] checks options against each other; [`build`] makes the [`Settings`]. The texts of errors are those
 //! of perf_analyzer 2.50 where it has one. Where it takes a number's beginning for the number (`3x`), wraps around
 //! (`-1`) or aborts, the option is refused.
@@ -8,10 +8,10 @@
 mod advice;
 mod build;
 mod error;
-mod given;
+mod given_options;
 mod intervals;
 mod range;
-mod reading;
+mod readers;
 mod setting;
 mod table;
 #[cfg(test)]
@@ -27,7 +27,7 @@ use galatea_perf_types::{
     settings::Settings,
 };
 
-use self::{error::OptionError, given::GivenOptions};
+use self::{error::OptionError, given_options::GivenOptions};
 
 /// The version of perf_analyzer whose command lines, texts and files are used.
 pub const PERF_ANALYZER_VERSION: &str = "2.50.0";

@@ -6,7 +6,7 @@ use galatea_command_line::Occurrence;
 
 use super::{
     error::OptionError,
-    reading::{failed, finite, invalid, whole},
+    readers::{failed, finite, invalid, whole},
 };
 
 pub fn concurrency(occurrence: &Occurrence) -> Result<Range<u64>, OptionError> {

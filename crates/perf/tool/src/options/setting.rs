@@ -6,7 +6,7 @@ use galatea_command_line::Occurrence;
 
 use super::{
     error::OptionError,
-    reading::{failed, invalid, whole},
+    readers::{failed, invalid, whole},
 };
 
 /// Reads `name:2,3`; the name may have colons.

@@ -3,7 +3,7 @@
 use galatea_client::Protocol;
 use galatea_perf_types::settings::Search;
 
-use super::{error::OptionError, given::GivenOptions};
+use super::{error::OptionError, given_options::GivenOptions};
 
 type Outcome = Result<(), OptionError>;
 

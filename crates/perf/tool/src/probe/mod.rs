@@ -2,7 +2,7 @@
 //! one concurrency as values instead of a report.
 
 mod agreement;
-mod made_up;
+mod generated_request;
 
 use std::{
     sync::Arc,
@@ -25,7 +25,7 @@ pub use self::agreement::{AnswerDifference, Answers};
 pub use crate::system_clock::Interrupt;
 pub use galatea_perf_types::failure::{Failure, Result};
 
-use self::made_up::GeneratedRequest;
+use self::generated_request::GeneratedRequest;
 use crate::{
     options::{self, ParsedOptions},
     profiler::Profiler,

@@ -1,6 +1,6 @@
 //! The backends of the server. Each is opened when the first model needs it.
 
-mod early;
+mod early_steps;
 pub mod inspectors;
 pub mod libraries;
 pub mod model_worker;
@@ -26,7 +26,7 @@ use galatea_telemetry::{families, metrics::Figures};
 use galatea_types::{Error, LockExt, Result};
 
 use self::native::NativeBackend;
-pub use self::{early::beside, native::EarlyBackend};
+pub use self::{early_steps::beside, native::EarlyBackend};
 use crate::{
     options::{RuntimeOptions, ServeOptions},
     table::Table,

@@ -1,8 +1,8 @@
 //! `galatea serve`: runs a server with checked options, and returns its exit code.
 
 mod guide;
-mod invitation;
 mod signals;
+mod terminal_lines;
 
 use std::process::ExitCode;
 
@@ -34,11 +34,11 @@ fn serve(options: ServeOptions, guide: Option<Box<dyn StartTexts>>) -> Result<Ex
     signals::watch(&server, guide.is_none()).context("failed to register signal handlers")?;
     let start = server.serve()?;
     if start == Start::Complete {
-        invitation::show(&server, guide);
+        terminal_lines::show(&server, guide);
         server.wait_until_stopped();
     }
     let is_complete = server.shut_down();
-    invitation::take_leave(is_complete && start == Start::Complete, guide);
+    terminal_lines::take_leave(is_complete && start == Start::Complete, guide);
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

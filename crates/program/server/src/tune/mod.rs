@@ -2,7 +2,7 @@
 
 mod candidate;
 mod command_line;
-mod measured;
+mod measured_engine;
 mod model;
 mod report;
 mod server;
@@ -19,7 +19,7 @@ use crate::terminal::{HELP_WIDTH, fail, print, refuse};
 pub use self::command_line::TuneFlags;
 use self::{
     candidate::{Candidate, candidates},
-    measured::{MeasuredEngine, measure},
+    measured_engine::{MeasuredEngine, measure},
     model::TunedModel,
     report::{Agreement, Outcome, Row},
     stop::Stop,

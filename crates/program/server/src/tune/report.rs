@@ -5,7 +5,7 @@ use std::time::Duration;
 use galatea_perf::probe::{AnswerDifference, Figures};
 use galatea_serve::Table;
 
-use super::{candidate::Candidate, measured::MeasuredEngine};
+use super::{candidate::Candidate, measured_engine::MeasuredEngine};
 
 /// An engine, and its outcome.
 pub struct Row {

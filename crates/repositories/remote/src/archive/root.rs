@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cache::{Cache, CacheKey, CacheLease, not_written},
     error::{FailureKind, RemoteError},
-    reach::LastContact,
+    last_contact::LastContact,
 };
 
 /// Opens the repository in a folder on this machine: a model repository, the folder of one model, or a folder with a model

@@ -16,9 +16,9 @@ use crate::{
     cache::{Cache, CacheKey},
     error::{FailureKind, RemoteError},
     fetch::{self, Progress},
+    last_contact::LastContact,
     listings::Listings,
     names::{self, Files},
-    reach::LastContact,
     remote_files::{RemoteFile, RemoteFiles},
     retry,
 };

@@ -11,6 +11,7 @@ use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape, Tensor
 use self::region::{Piece, pieces};
 use super::{
     join::{Content, JoinedInput, elements, missing, tensors_of, texts},
+    model_output::OutputSlice,
     reshape::to_model,
 };
 use crate::Batch;
@@ -114,16 +115,17 @@ impl<'c> PaddedGroup<'c> {
     /// Cuts the request's rows of an output to the length of its input. `position` is its place in the group.
     pub fn cut(
         &self,
-        output: &TensorSpec,
+        spec: &TensorSpec,
         position: usize,
-        (shape, data): (Shape, Buffer),
-    ) -> Result<(Shape, Buffer)> {
-        let source = self.padding.source_of(&output.name).and_then(|source| self.sizes(source));
-        let Some(source) = source else { return Ok((shape, data)) };
-        let wrong = || self.not_divided(output, source, &shape);
+        slice: OutputSlice,
+    ) -> Result<OutputSlice> {
+        let source = self.padding.source_of(&spec.name).and_then(|source| self.sizes(source));
+        let Some(source) = source else { return Ok(slice) };
+        let OutputSlice { shape, data } = &slice;
+        let wrong = || self.not_divided(spec, source, shape);
         let own = source.own.get(position).ok_or_else(wrong)?;
         let mut wanted = shape.clone();
-        let dims = output.dims.iter().zip(source.spec.dims.iter()).enumerate();
+        let dims = spec.dims.iter().zip(source.spec.dims.iter()).enumerate();
         for (at, _) in dims.filter(|(_, (output, input))| **output < 0 && **input < 0) {
             let (padded, own) = (source.target.get(at), own.get(at + 1));
             match (wanted.dims_mut().get_mut(at + 1), own) {
@@ -131,11 +133,11 @@ impl<'c> PaddedGroup<'c> {
                 _ => return Err(wrong()),
             }
         }
-        if wanted == shape {
-            return Ok((shape, data));
+        if wanted == *shape {
+            return Ok(slice);
         }
-        let data = corner(output.data_type, &wanted, &shape, &data).ok_or_else(wrong)?;
-        Ok((wanted, data))
+        let data = corner(spec.data_type, &wanted, shape, data).ok_or_else(wrong)?;
+        Ok(OutputSlice { shape: wanted, data })
     }
 
     fn not_divided(&self, output: &TensorSpec, source: &InputShapes<'_>, shape: &Shape) -> Error {

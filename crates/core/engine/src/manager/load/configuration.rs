@@ -146,7 +146,7 @@ impl Completion<'_> {
         })?;
         // With several versions, each has its own errors, which it gets when it is loaded.
         let &[version] = &*versions_to_load(raw, &folder.versions) else { return Ok(()) };
-        self.with_context(&raw.backend, (folder, version), |context| {
+        self.with_context(&raw.backend, folder, version, |context| {
             inspector.inspect(&config, context)
         })
     }
@@ -217,7 +217,7 @@ impl Completion<'_> {
             return Ok(raw);
         };
         let backend_name = raw.backend.clone();
-        self.with_context(&backend_name, (folder, version), |context| {
+        self.with_context(&backend_name, folder, version, |context| {
             Ok(backend.complete_config(raw.into(), context)?.into_raw())
         })
     }
@@ -226,7 +226,8 @@ impl Completion<'_> {
     pub fn with_context<T>(
         &self,
         backend: &str,
-        (folder, version): (&ModelFolder, i64),
+        folder: &ModelFolder,
+        version: i64,
         ask: impl FnOnce(&CompletionContext<'_>) -> T,
     ) -> T {
         let backend_config = self.backends.settings(backend);

@@ -12,7 +12,7 @@ mod load_failure;
 mod loads_under_way;
 mod model_loader;
 mod operations;
-mod panic_wall;
+mod panic_boundary;
 mod paths;
 mod polled_model;
 mod version_loader;

@@ -12,7 +12,7 @@ use super::{
     dependency_error::{BrokenStep, cycle_error},
     load_failure::{Failures, LoadFailure, VersionFailure, VersionFailures},
     operations::Operations,
-    panic_wall::guarded,
+    panic_boundary::guarded,
     paths,
     polled_model::{Loading, PolledModel},
     version_loader::{VersionLoader, ensemble_scheduler},

@@ -6,12 +6,12 @@
 mod cycle;
 mod dependencies;
 mod instance_changes;
-mod looks;
 mod order;
+mod poll_history;
 mod requests;
 mod versions;
 
-pub use self::looks::PollOutcome;
+pub use self::poll_history::PollOutcome;
 pub(crate) use self::{
     cycle::{DependencyCycle, cycles},
     requests::LoadRequest,
@@ -19,8 +19,8 @@ pub(crate) use self::{
 pub(super) use self::{
     dependencies::Dependencies,
     instance_changes::{InstanceChange, instance_specs},
-    looks::{PollHistory, PolledFolders},
     order::{Step, in_order},
+    poll_history::{PollHistory, PolledFolders},
     requests::{RepositoryView, Requests, is_current, with_needs},
     versions::{choose_versions, versions_to_load},
 };

@@ -9,9 +9,9 @@
 //!
 //! An instance that waited in vain expects fewer requests afterwards. Callers pass the time, as everywhere in this folder.
 
+mod arrival_gaps;
 mod cost;
-mod crowd;
-mod gaps;
+mod in_flight_peak;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{cost::ExecutionCost, crowd::InFlightPeak, gaps::ArrivalGaps};
+use self::{arrival_gaps::ArrivalGaps, cost::ExecutionCost, in_flight_peak::InFlightPeak};
 use super::batching::GrowingBatch;
 
 /// A batch waits only if the usual gap is below 1/4 of the time that it may wait.

@@ -15,7 +15,7 @@ use std::{
     time::Instant,
 };
 
-use super::queued::Queued;
+use super::queue_entry::QueueEntry;
 
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ struct LaneTurn {
     lane: usize,
 }
 
-impl<T: Queued> FairList<T> {
+impl<T: QueueEntry> FairList<T> {
     pub fn new(turn_items: u64) -> Self {
         Self {
             front: VecDeque::new(),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Entry, FairList};
 use crate::queue::{
-    Queued,
+    QueueEntry,
     tests::fake::{Fake, fake},
 };
 

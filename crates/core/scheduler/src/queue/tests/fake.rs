@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use galatea_backend::testing::model_config;
 use galatea_config::{DynamicBatching, Scheduling};
 
-use crate::queue::{Extent, JoinRules, Placement, Queued};
+use crate::queue::{Extent, JoinRules, Placement, QueueEntry};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fake {
@@ -18,7 +18,7 @@ pub struct Fake {
     pub placement: Placement,
 }
 
-impl Queued for Fake {
+impl QueueEntry for Fake {
     fn item_count(&self) -> u64 {
         self.items
     }
@@ -46,7 +46,7 @@ impl Queued for Fake {
     }
 }
 
-/// Of fakes, what [`Queued::joins`] is of requests.
+/// Of fakes, what [`QueueEntry::joins`] is of requests.
 pub fn joins(first: &Fake, new: &Fake, _: &mut Extent) -> bool {
     same_shape(first, new)
 }

@@ -1,7 +1,7 @@
 //! The sequences of a model: their places, and the handling of those that wait, end or are lost.
 
 mod endings;
-mod idle;
+mod idle_sequences;
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -10,7 +10,7 @@ use std::{
 
 use galatea_types::{CorrelationId, Error};
 
-use self::idle::RestingSlots;
+use self::idle_sequences::RestingSlots;
 use super::{
     backlog::{SequenceBacklog, WaitingSequence},
     key::{Owner, SequenceRequest},

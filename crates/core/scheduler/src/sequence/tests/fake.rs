@@ -11,7 +11,7 @@ use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::CorrelationId;
 
 use crate::{
-    queue::{Backlog, JoinRules, Placement, Queued},
+    queue::{Backlog, JoinRules, Placement, QueueEntry},
     sequence::{SequenceRequest, SequenceRules, Sequences, rules::TestHold, slots::Head},
 };
 
@@ -33,7 +33,7 @@ pub struct Fake {
 /// What a model keeps of a sequence here: the requests it has executed.
 pub type Done = Vec<usize>;
 
-impl Queued for Fake {
+impl QueueEntry for Fake {
     fn item_count(&self) -> u64 {
         1
     }

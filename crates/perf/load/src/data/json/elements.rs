@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{error::TensorError, non_finite};
+use super::{error::TensorError, non_finite_numbers};
 
 /// Reads elements in row-major order. Lists within the list are allowed and change nothing.
 ///
@@ -116,6 +116,6 @@ impl<'de> Visitor<'de> for Elements<'_> {
             return byte_strings::push(self.bytes, value.as_bytes())
                 .map_err(|_| Error::custom("too long"));
         }
-        self.float(non_finite::value(value).ok_or_else(|| E::custom("a string"))?)
+        self.float(non_finite_numbers::value(value).ok_or_else(|| E::custom("a string"))?)
     }
 }

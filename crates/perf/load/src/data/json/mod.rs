@@ -10,10 +10,10 @@
 
 mod elements;
 mod error;
-mod non_finite;
+mod expected_tensor;
+mod non_finite_numbers;
 mod step;
 mod tensor;
-mod wanted;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -26,8 +26,8 @@ use serde_json::value::RawValue;
 
 use super::dataset::{Dataset, Step, bad_data};
 use error::JsonError;
+use expected_tensor::ExpectedTensor;
 use step::StepReader;
-use wanted::ExpectedTensor;
 
 /// The members of an object, unread.
 type UnreadMembers<'a> = BTreeMap<String, &'a RawValue>;
@@ -83,7 +83,7 @@ impl<'a> JsonReader<'a> {
         let text = std::str::from_utf8(json).map_err(JsonError::NotUtf8)?;
         match check_syntax(text) {
             Ok(document) => self.read_document(document),
-            Err(error) => match non_finite::quoted(text) {
+            Err(error) => match non_finite_numbers::quoted(text) {
                 Some(text) => self.read_document(check_syntax(&text)?),
                 None => Err(error),
             },

@@ -7,9 +7,9 @@ use super::{
     super::dataset::TensorData,
     UnreadMembers,
     error::{JsonError, StepError},
+    expected_tensor::ExpectedTensor,
     members,
     tensor::read_tensor,
-    wanted::ExpectedTensor,
 };
 
 /// The position of a step in the data.

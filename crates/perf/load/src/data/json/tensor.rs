@@ -8,7 +8,7 @@ use galatea_types::{DataType, Shape, byte_strings};
 use serde_json::value::RawValue;
 
 use super::{
-    elements::read_elements, error::TensorError, is_list, members, wanted::ExpectedTensor,
+    elements::read_elements, error::TensorError, expected_tensor::ExpectedTensor, is_list, members,
 };
 
 /// Reads shape and data, and checks both against the wanted ones. The error names no position.

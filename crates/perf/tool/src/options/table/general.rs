@@ -4,7 +4,7 @@ use galatea_command_line::{Kind, options, set};
 use galatea_perf_types::settings::Verbosity;
 
 use super::{
-    super::{error::OptionError, reading::unsupported, setting},
+    super::{error::OptionError, readers::unsupported, setting},
     row::{Row, ignored, switch, value},
 };
 

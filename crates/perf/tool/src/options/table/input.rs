@@ -10,7 +10,7 @@ use super::{
     super::{
         error::OptionError,
         range,
-        reading::{at_least, choice, failed, number, unsupported},
+        readers::{at_least, choice, failed, number, unsupported},
         setting,
     },
     row::{Row, switch, value},

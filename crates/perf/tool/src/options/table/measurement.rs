@@ -6,7 +6,7 @@ use galatea_perf_types::settings::{Distribution, Search};
 use super::{
     super::{
         range,
-        reading::{at_least, choice, existing_file, failed, number},
+        readers::{at_least, choice, existing_file, failed, number},
     },
     row::{Row, switch, value},
 };

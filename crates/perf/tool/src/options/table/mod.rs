@@ -1,6 +1,6 @@
 //! The option table, in perf_analyzer's groups and one for other options.
 
-mod beyond;
+mod extensions;
 mod general;
 mod input;
 mod measurement;
@@ -11,7 +11,7 @@ mod server;
 use galatea_command_line::Group;
 
 use self::row::Row;
-use super::given::GivenOptions;
+use super::given_options::GivenOptions;
 
 pub const GROUPS: &[Group<GivenOptions>] = &[
     group("General", general::ROWS),
@@ -19,7 +19,7 @@ pub const GROUPS: &[Group<GivenOptions>] = &[
     group("Input data", input::ROWS),
     group("Server", server::ROWS),
     group("Other", other::ROWS),
-    Group { title: "Beyond perf_analyzer", rows: beyond::ROWS, is_own: true },
+    Group { title: "Beyond perf_analyzer", rows: extensions::ROWS, is_own: true },
 ];
 
 const fn group(title: &'static str, rows: &'static [Row]) -> Group<GivenOptions> {

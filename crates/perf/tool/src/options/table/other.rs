@@ -6,8 +6,8 @@ use galatea_command_line::{Occurrence, options, set};
 
 use super::{
     super::{
-        given::GivenOptions,
-        reading::{at_least, choice, failed, file_name},
+        given_options::GivenOptions,
+        readers::{at_least, choice, failed, file_name},
     },
     row::{Outcome, Row, switch, value},
 };

@@ -2,7 +2,7 @@
 
 use galatea_command_line::{Kind, Occurrence, OptionRow};
 
-use super::super::{error::OptionError, given::GivenOptions};
+use super::super::{error::OptionError, given_options::GivenOptions};
 
 pub type Row = OptionRow<GivenOptions>;
 

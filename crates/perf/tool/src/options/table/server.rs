@@ -6,7 +6,7 @@ use galatea_command_line::{Kind, Occurrence, options, set};
 use super::{
     super::{
         error::OptionError,
-        reading::{choice, existing_file, failed, invalid},
+        readers::{choice, existing_file, failed, invalid},
     },
     row::{Row, switch, value},
 };

@@ -10,7 +10,7 @@ use galatea_perf_types::settings::{
 use galatea_types::ParameterValue;
 
 use super::{run, settings};
-use crate::options::given::GivenOptions;
+use crate::options::given_options::GivenOptions;
 
 fn path(text: &str) -> Option<PathBuf> {
     Some(PathBuf::from(text))

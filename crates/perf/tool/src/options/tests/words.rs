@@ -7,7 +7,7 @@ use galatea_perf_types::settings::{Load, Range, Verbosity, Window};
 use proptest::prelude::*;
 
 use super::{ParsedOptions, error, error_of, parse_words, run, settings};
-use crate::options::given::GivenOptions;
+use crate::options::given_options::GivenOptions;
 
 fn concurrency(start: u64) -> Load {
     Load::Concurrency(Range { start, end: 1, step: 1 })

@@ -12,9 +12,9 @@ use http::Response;
 use tonic::Status;
 
 use crate::{
+    call_record::CallRecord,
     content::Content,
-    panicked::{CALL, INTERNAL_ERROR},
-    told::CallRecord,
+    panic_text::{CALL, INTERNAL_ERROR},
     unary_infer::UnaryInfer,
 };
 

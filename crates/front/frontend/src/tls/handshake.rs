@@ -13,11 +13,11 @@ use super::{
 use crate::{client::ClientCertificate, socket::Socket};
 
 /// A connection with TLS, and the certificate that its client proved.
-pub type Accepted = (TlsStream<Socket>, Option<Arc<ClientCertificate>>);
+pub type TlsConnection = (TlsStream<Socket>, Option<Arc<ClientCertificate>>);
 
 impl Tls {
     /// Performs the handshake. The sweep over all connections limits its time, like that of any preface.
-    pub(crate) async fn accept(&self, socket: Socket) -> io::Result<Accepted> {
+    pub(crate) async fn accept(&self, socket: Socket) -> io::Result<TlsConnection> {
         if let Some(first) = socket.first_byte().await?
             && first != HANDSHAKE
         {
@@ -34,7 +34,7 @@ impl Tls {
         }
     }
 
-    async fn handshake(&self, socket: Socket) -> io::Result<Accepted> {
+    async fn handshake(&self, socket: Socket) -> io::Result<TlsConnection> {
         let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
         let stream = self.sign(start).await?.await?;
         let shown = stream.get_ref().1.peer_certificates();

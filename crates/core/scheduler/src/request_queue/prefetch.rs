@@ -1,6 +1,6 @@
 //! Hands requests over to busy instances before their turn.
 
-use super::{Next, RequestQueue, State, handed_over::PrefetchedRequest};
+use super::{Next, RequestQueue, State, prefetched_requests::PrefetchedRequest};
 use crate::{parking::Locked, queue::Decision, sequence::SequenceRequest};
 
 impl<T: SequenceRequest> RequestQueue<T> {

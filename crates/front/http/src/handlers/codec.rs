@@ -13,7 +13,7 @@ use galatea_protocol::{
 };
 use galatea_types::{Buffer, DataType, Error, InferRequest, InferResponse, OverBudget, Result};
 
-use crate::{request::received::ReceivedRequest, state::ServerState};
+use crate::{request::received_request::ReceivedRequest, state::ServerState};
 
 /// Decoded requests up to this size in bytes do not count to the budget: the number of connections bounds them.
 const UNCOUNTED: usize = 4 << 10;

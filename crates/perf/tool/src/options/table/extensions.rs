@@ -1,7 +1,7 @@
 //! Options that perf_analyzer does not have.
 
 use super::{
-    super::reading::{file_name, readable_file},
+    super::readers::{file_name, readable_file},
     row::{Row, value},
 };
 use galatea_command_line::{options, set};

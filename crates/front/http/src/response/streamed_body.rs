@@ -11,7 +11,7 @@ use galatea_frontend::{Answer, Call, Exchange, HeavyWork, HeavyWorkError, Reques
 use galatea_types::{MemoryBudget, Response};
 
 use crate::{
-    response::{counted::counted, stream::ResponseStream},
+    response::{counted_bytes::counted, stream::ResponseStream},
     state::{PROTOCOL, ServerState},
 };
 

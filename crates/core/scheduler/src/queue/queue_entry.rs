@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::join_rules::{Extent, JoinRules};
 
 /// A request in a queue.
-pub(crate) trait Queued {
+pub(crate) trait QueueEntry {
     /// Returns the number of items in this request; a batch has a limit on their sum.
     fn item_count(&self) -> u64;
     fn queued_at(&self) -> Instant;

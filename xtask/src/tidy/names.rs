@@ -1,15 +1,18 @@
-//! A type is a noun of the field: words that say nothing to a stranger are refused as its whole name.
+//! Types and files are nouns of the field: words that say nothing to a stranger are refused as their whole name.
 
 use super::source::{SourceFile, Workspace};
 
-/// Participles, adverbs and figures of speech that were names of types here.
+/// Participles, adverbs and figures of speech that were names of types or files here.
 const REFUSED: &[&str] = &[
-    "Answering",
+    "Accepted",
+    "Ahead",
     "Announced",
+    "Answering",
     "Around",
     "Asking",
     "Back",
     "Begun",
+    "Beyond",
     "Caught",
     "Changed",
     "Chosen",
@@ -22,6 +25,7 @@ const REFUSED: &[&str] = &[
     "Described",
     "Done",
     "Due",
+    "Early",
     "Elsewhere",
     "Entered",
     "Executed",
@@ -38,6 +42,9 @@ const REFUSED: &[&str] = &[
     "Held",
     "Here",
     "InUse",
+    "Interruptible",
+    "Invitation",
+    "Joined",
     "Joining",
     "Keep",
     "Kept",
@@ -45,6 +52,7 @@ const REFUSED: &[&str] = &[
     "Lack",
     "Large",
     "Last",
+    "Later",
     "Left",
     "Looker",
     "Looks",
@@ -65,14 +73,19 @@ const REFUSED: &[&str] = &[
     "Ordered",
     "Outgoing",
     "Overdue",
+    "Packed",
     "Padded",
+    "PanicWall",
+    "Panicked",
     "Pass",
     "Patience",
+    "Pipelined",
     "Placed",
     "Polled",
     "Preparing",
     "Printed",
     "Pushed",
+    "Queued",
     "Reach",
     "Recorded",
     "Remembered",
@@ -82,10 +95,12 @@ const REFUSED: &[&str] = &[
     "Saved",
     "Seen",
     "Sendable",
+    "Sending",
     "Sent",
     "Served",
     "Situation",
     "Stored",
+    "Streamed",
     "Switches",
     "Taken",
     "TakenBack",
@@ -99,6 +114,7 @@ const REFUSED: &[&str] = &[
     "Unknown",
     "Unread",
     "Unsigned",
+    "Unstable",
     "Wake",
     "Wakes",
     "Wanted",
@@ -113,8 +129,9 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
         file.krate.starts_with("crates/") && file.is_in_src() && !is_test
     };
     let found = workspace.rust().filter(is_product).flat_map(|file| {
-        let names = file.before_tests().lines().filter_map(type_name);
-        names.filter(|name| REFUSED.contains(name)).map(|name| {
+        let types = file.before_tests().lines().filter_map(type_name);
+        let names = types.map(str::to_owned).chain(file_name(&file.path));
+        names.filter(|name| REFUSED.contains(&name.as_str())).map(|name| {
             format!(
                 "{}: `{name}` is no noun that a stranger would search for: name the thing",
                 file.path
@@ -122,6 +139,13 @@ pub fn faults(workspace: &Workspace) -> Vec<String> {
         })
     });
     found.collect()
+}
+
+/// Returns the name of a file, or of its folder for a `mod.rs`, as a type would have it.
+fn file_name(path: &str) -> Option<String> {
+    let stem = path.strip_suffix("/mod.rs").unwrap_or(path).rsplit('/').next()?;
+    let words = stem.trim_end_matches(".rs").split('_').filter_map(|word| word.split_at_checked(1));
+    Some(words.map(|(first, rest)| first.to_uppercase() + rest).collect())
 }
 
 /// Returns the name of the type that a line declares.
@@ -148,5 +172,15 @@ mod tests {
         let found = faults(&made_up(&[("crates/a/src/a.rs", text)]));
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("`Told`") && found[1].contains("`Elsewhere`"));
+    }
+
+    #[test]
+    fn refused_words_are_found_as_names_of_files_and_folders() {
+        let names = ["told", "told_outputs", "made_up/mod", "made_up/request"];
+        let paths = names.map(|name| format!("crates/a/src/{name}.rs"));
+        let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
+        let found = faults(&made_up(&files));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("`Told`") && found[1].contains("`MadeUp`"));
     }
 }

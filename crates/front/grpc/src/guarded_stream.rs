@@ -16,11 +16,11 @@ use tokio::{
 };
 
 use crate::{
-    farewell::GracefulClose,
     frames::{Frame, FrameReader, Kind},
+    graceful_close::GracefulClose,
     pings::Pings,
     timer::{self, Timer},
-    unread::{STEP, UnreadBytes},
+    unread_bytes::{STEP, UnreadBytes},
 };
 
 /// The cost of frames outside calls that a client may cause at once ...

@@ -10,7 +10,7 @@ use galatea_frontend::ConnectionSettings;
 use h2::{Reason, SendStream, server::SendResponse};
 use http::Response;
 
-use crate::{content::Content, patience::ReceiveTimeout, piece::Piece};
+use crate::{content::Content, piece::Piece, receive_timeout::ReceiveTimeout};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
@@ -23,7 +23,7 @@ pub(crate) enum SendError {
 }
 
 /// Gives a response to HTTP/2: its head at once, its content piece by piece as the client reads it.
-pub(crate) struct Sending {
+pub(crate) struct ResponseWriter {
     stream: SendStream<Bytes>,
     content: Content,
     /// A piece that waits until the client reads some of it.
@@ -31,7 +31,7 @@ pub(crate) struct Sending {
     patience: ReceiveTimeout,
 }
 
-impl Sending {
+impl ResponseWriter {
     /// Sends the head. Returns `None` if the response has no content.
     pub fn begin(
         response: Response<Content>,

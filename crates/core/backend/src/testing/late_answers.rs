@@ -16,11 +16,11 @@ use crate::{
 
 /// A subject, backend or model whose instances take every request out of its batch. A thread of each instance executes them
 /// and answers, possibly after `execute` has returned.
-pub struct AnswersLater<T>(pub T);
+pub struct LateAnswers<T>(pub T);
 
-impl<S: Subject> Subject for AnswersLater<S> {
+impl<S: Subject> Subject for LateAnswers<S> {
     fn backend(&self) -> Arc<dyn Backend> {
-        Arc::new(AnswersLater(self.0.backend()))
+        Arc::new(LateAnswers(self.0.backend()))
     }
 
     fn identity(&self, data_type: DataType) -> Option<Fixture> {
@@ -48,7 +48,7 @@ impl<S: Subject> Subject for AnswersLater<S> {
     }
 }
 
-impl Backend for AnswersLater<Arc<dyn Backend>> {
+impl Backend for LateAnswers<Arc<dyn Backend>> {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -62,11 +62,11 @@ impl Backend for AnswersLater<Arc<dyn Backend>> {
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
-        Ok(Box::new(AnswersLater(self.0.load(context)?)))
+        Ok(Box::new(LateAnswers(self.0.load(context)?)))
     }
 }
 
-impl Model for AnswersLater<Box<dyn Model>> {
+impl Model for LateAnswers<Box<dyn Model>> {
     fn new_instance(&self, spec: &InstanceSpec) -> Result<Box<dyn ModelInstance>> {
         let mut instance = self.0.new_instance(spec)?;
         let (batches, taken) = mpsc::channel();
