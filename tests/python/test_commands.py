@@ -95,7 +95,7 @@ def test_models_and_an_inference(target, protocol):
 @pytest.mark.parametrize("words, code, expected", [
     (["simple", "--input", "INPUT0=zeros"], 2, "missing input: INPUT1 INT32 [-1,16]"),
     (["simple", "--input", "INPTU0=zeros"], 2, "did you mean 'INPUT0'?"),
-    (["simple", "--input", "INPUT0=1,2"], 2, "'INPUT0' wants INT32 [-1,16]: 2 elements given; give a multiple of 16"),
+    (["simple", "--input", "INPUT0=1,2"], 2, "'INPUT0' needs INT32 [-1,16]: 2 elements given; give a multiple of 16"),
     (["simple", "--input", "INPUT0=1,x"], 2, "'x' is no INT32"),
     (["simple", *SIMPLE, "--output", "OUTPUT"], 2, "did you mean 'OUTPUT0'?"),
     (["simpel"], 1, "did you mean 'simple'?"),

@@ -15,7 +15,7 @@ from repositories import add_sub_config, write_model
 EXPLICIT = ("--model-control-mode=explicit", "--load-model=simple")
 CLOSED = "no client of this server has the role 'control'"
 ARRAYS = {name: np.ones([1, 16], np.int32) for name in ("INPUT0", "INPUT1")}
-WARNING = "for no client has to say who it is"
+WARNING = "without credentials"
 
 
 @pytest.fixture(scope="module")

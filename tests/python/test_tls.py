@@ -341,7 +341,7 @@ def test_files_that_cannot_be_used(protocol, files):
         (pair(written(files, "broken", certificate.replace(b"\nM", b"\nA", 1))), "broken' is not usable"),
         (pair(key=secret), "secret.key' is encrypted", "openssl pkey"),
         (pair(key=old), "old.key' is encrypted"),
-        (pair(key=other.key), "is not that of the certificate in", "CN=localhost"),
+        (pair(key=other.key), "does not belong to the certificate in", "CN=localhost"),
         (pair(turned), "number 2 of the file", "it must be the first"),
         (expired, "expired on 20", "renew it"),
         (pair("/dev/zero"), "not a regular file"),
@@ -432,4 +432,4 @@ def test_certificates_of_version_1(files):
         infers(stock(server, "grpc", roots, files.client), "grpc")
         with pytest.raises(InferenceServerException):
             infers(stock(server, "grpc", roots, old), "grpc")
-        server.wait_for_line("the client's certificate is of version 1, which says neither whose it is nor what for")
+        server.wait_for_line("the client's certificate is of version 1, which has no names or purposes")

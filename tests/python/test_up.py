@@ -245,7 +245,7 @@ def test_without_the_model_there_is_an_answer_all_the_same(tmp_path, case):
             up.serving()
             assert paste(up.line)["OUTPUT0"] == [11, 22, 33, 44]
             text = up.text()
-            for word in [*words, "magika is not to be had: ", "In its place: simple", "galatea up my.onnx"]:
+            for word in [*words, "magika cannot be served: ", "Serving simple instead", "galatea up my.onnx"]:
                 assert word in text, text
         named = Up("magika", *free(), *(options or []), home=home, env=env)
         assert named.stop_by_itself() == 1
@@ -458,7 +458,7 @@ def test_serve_at_a_terminal_ends_with_a_word_of_its_own(tmp_path):
     text, answer = terminal(words, {})
     assert answer == {"OUTPUT0": [1.0, 1.0]}
     assert "Signal (2) received." in text.splitlines(), "scripts match it"
-    assert text.splitlines()[-1] == "Stopped: nothing was left unanswered."
+    assert text.splitlines()[-1] == "Stopped: every request was answered."
     with servers.galatea(tmp_path) as server:
         server.stop()
         assert "Stopped:" not in server.text(), "not where a script reads"

@@ -215,7 +215,7 @@ fn a_file_without_end_is_not_begun() {
     let package = Package::new();
     let endless = attempt(&package, &[Fault::Endless]);
     let error = endless.outcome.unwrap_err();
-    assert!(error.message().contains("longer than any file"), "{error}");
+    assert!(error.message().contains("larger than any file"), "{error}");
     assert!(!part(endless.folder.path()).exists());
 }
 
@@ -276,7 +276,7 @@ fn a_folder_that_cannot_be_written_is_told_with_the_variable() {
     let message = error.unwrap_err().message().to_owned();
     let path = format!("cannot write to '{}/", file.display());
     assert!(
-        message.starts_with(&path) && message.contains("GALATEA_HOME names another folder"),
+        message.starts_with(&path) && message.contains("GALATEA_HOME to another folder"),
         "{message}"
     );
 }

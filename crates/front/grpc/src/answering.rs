@@ -101,6 +101,6 @@ mod tests {
         assert_eq!(response.headers()[Status::GRPC_STATUS], "13");
         assert!(answering.answer.is_none());
         let told = recent_failures().since(0);
-        assert!(told.iter().any(|call| &*call.reason == "what was to answer has panicked"));
+        assert!(told.iter().any(|call| &*call.reason == "internal error: the handler of this request panicked"));
     }
 }

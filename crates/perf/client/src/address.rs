@@ -9,13 +9,13 @@ pub enum AddressError {
     #[error("Unix sockets are not supported, expected host:port")]
     UnixSocket,
     /// It has only digits.
-    #[error("that is a port without a host, expected localhost:{0}")]
+    #[error("a port without a host, expected localhost:{0}")]
     OnlyPort(String),
     /// It has a comma.
     #[error("it must name one server")]
     Several,
     /// It has an `@`.
-    #[error("it must hold no user name; a header (-H) can carry credentials")]
+    #[error("it must not have a user name; a header (-H) can carry credentials")]
     UserName,
     /// It has the scheme of gRPC, with HTTP.
     #[error("'{0}://' needs the option -i grpc")]
@@ -43,7 +43,7 @@ pub enum AddressError {
     #[error("gRPC has no path, '{0}' must go")]
     PathInGrpc(String),
     /// Its path cannot be the start of the client's paths.
-    #[error("the path must hold no query and no blanks")]
+    #[error("the path must have no query and no blanks")]
     Path,
     /// It has more than one colon.
     #[error("an IPv6 address must stand in brackets, as in [::1]:8000")]
@@ -53,7 +53,7 @@ pub enum AddressError {
     NoHost(Protocol),
     /// The colon is not followed by a port.
     #[error(
-        "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
+        "'{text}' is not a port, expected a number from 1 to 65535 (Triton's for {} is {})",
         protocol.name(), protocol.default_port()
     )]
     Port {

@@ -146,7 +146,7 @@ fn names_that_do_not_fit_are_reported_with_those_that_do() {
         (
             &["ARGS[0]", "INPUT__0"],
             &["RESULT[0]"],
-            "unable to load model 'm', input 'INPUT__0' is another name of one that is there already".to_owned(),
+            "unable to load model 'm', input 'INPUT__0' is another name of a listed one".to_owned(),
         ),
         (
             &["ARGS[0]"],

@@ -29,7 +29,7 @@ The last column says what this server does with a field:
 - **no effect**: the model loads, and nothing depends on the field.
 - **refused**: a model that sets it does not load.
 
-What differs from Triton is in [compat.md](compat.md).
+The differences from Triton are in [compat.md](compat.md).
 ";
 
 const TAIL: &str = "

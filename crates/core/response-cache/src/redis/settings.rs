@@ -72,7 +72,7 @@ pub enum SettingsError {
     )]
     NoAddress,
     /// A value is invalid.
-    #[error("Failed to initialize RedisCache: '{value}' is no value of '{key}': {expected}")]
+    #[error("Failed to initialize RedisCache: '{value}' is not a value of '{key}': {expected}")]
     Value {
         /// The setting.
         key: &'static str,

@@ -270,7 +270,9 @@ impl Shared {
         });
         if !fits && self.refusals.admits() {
             let model = self.spec.config.name();
-            log::error!("what the response cache has for model '{model}' does not fit it");
+            log::error!(
+                "the response cache has a response for model '{model}' that does not fit its configuration"
+            );
         }
         fits
     }

@@ -10,8 +10,8 @@ const HEAD: &str = "\
 Made from the program's own table by `galatea manual metrics`; a test compares. They are served as Prometheus text at
 `/metrics` of the metrics port (`--metrics-port`, 8002 by default), unless `--allow-metrics=false`.
 
-Families with `nv_` are Triton's, with its names, help texts and units; those with `galatea_` are this server's own. What
-differs from Triton is in [compat.md](compat.md).
+Families with `nv_` are Triton's, with its names, help texts and units; those with `galatea_` are this server's own. The
+differences from Triton are in [compat.md](compat.md).
 
 - Those of a model have the labels `model` and `version`; `namespace` with `--model-namespacing`; and a label `_key` for each
   of `metric_tags` in its configuration. They begin at zero when the version is loaded.

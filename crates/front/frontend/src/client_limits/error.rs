@@ -54,15 +54,15 @@ impl ClientLimitError {
         };
         let limit = if is_of_client { limits.0 } else { limits.1 };
         let text = format!(
-            "this {whose} has as much in hand as it may, {most} {what} (--{whose}-{option}); try again when one of its requests \
-             is answered"
+            "this {whose} has its limit of {most} {what} in progress (--{whose}-{option}); try again when one of its \
+             requests is answered"
         );
         Self { limit, text, wait: SOON }
     }
 
     pub(super) fn rate(rate: RequestRate, wait: Duration) -> Self {
         let text = format!(
-            "this client sends more than the {} requests a second that it may (--client-requests-per-second); try again \
+            "this client sends more than its limit of {} requests a second (--client-requests-per-second); try again \
              later",
             rate.per_second
         );

@@ -38,7 +38,10 @@ impl CodeRelease {
 fn release() {
     galatea_process_memory::release_code();
     let resident = galatea_process_memory::resident().unwrap_or_default();
-    log::debug!("took code that was needed once out of memory: {} MiB are in use", resident >> 20);
+    log::debug!(
+        "freed the memory of code that is no longer needed: {} MiB are in use",
+        resident >> 20
+    );
 }
 
 #[cfg(test)]

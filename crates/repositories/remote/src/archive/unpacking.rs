@@ -67,8 +67,8 @@ impl<'a> Unpacking<'a> {
     fn too_large(&self) -> RemoteError {
         let EntryRoom { limit, in_use } = self.room;
         let text = format!(
-            "the archive unpacks to more than the {} bytes that there are for it: the cache of models may hold {limit} bytes, \
-             of which models in use have {in_use}; nothing of it was kept; allow more with --repository-cache-size",
+            "the archive unpacks to more than the {} bytes available: the cache of models may hold {limit} bytes, \
+             and models in use take {in_use}; allow more with --repository-cache-size",
             self.room.bytes()
         );
         RemoteError::new(FailureKind::Local, text)
