@@ -14,9 +14,7 @@ use crate::{
 pub(crate) enum InputError {
     #[error("the model has no input '{name}'{hint}; it has {known}")]
     Unknown { name: String, hint: String, known: String },
-    #[error(
-        "'{text}' is not the name of an input; the model has {known}: write --input NAME=VALUE"
-    )]
+    #[error("no input is called '{text}'; the model has {known}: write --input NAME=VALUE")]
     Unnamed { text: String, known: String },
     #[error("input '{0}' is given twice")]
     Twice(String),
@@ -172,7 +170,7 @@ mod tests {
         assert_eq!((made[0].name.as_str(), &made[0].shape[..]), ("A", &[1, 2][..]));
         for (words, names, expected) in [
             (&["INPUT=1,2"][..], &["INPUTS"][..], "did you mean 'INPUTS'?"),
-            (&["1,2"], &["A", "B"], "'1,2' is not the name of an input; the model has A, B"),
+            (&["1,2"], &["A", "B"], "no input is called '1,2'; the model has A, B"),
             (&["A=zeros"], &["A", "B"], "missing input: B INT32 [-1,2]"),
             (&["A=zeros", "A=zeros"], &["A", "B"], "'A' is given twice"),
             (

@@ -190,12 +190,7 @@ impl OptionSet for InferOptions {
                 .stores(output_file),
             OptionRow::new("layout", Kind::Choice(&["nchw", "nhwc"]), "Layout of pictures in tensors: a plane for each colour (nchw), or the colours of each pixel together (nhwc). Default: as the model's configuration or its shape says.")
                 .stores(set!(|o, v| o.picture.layout = if v.is("nhwc") { Layout::Nhwc } else { Layout::Nchw })),
-            OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "Range of the numbers that \
-                                                                                          pixels become; imagenet \
-                                                                                          subtracts its mean and \
-                                                                                          divides by its deviation. \
-                                                                                          Default: 0-1 for floating \
-                                                                                          point, else 0-255.")
+            OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "Range of the numbers that pixels become; imagenet subtracts its mean and divides by its deviation. Default: 0-1 for floating point, else 0-255.")
                 .stores(set!(|o, v| o.picture.scale = match v.text.to_ascii_lowercase().as_str() {
                         "0-1" => Scale::ToOne,
                         "0-255" => Scale::To255,

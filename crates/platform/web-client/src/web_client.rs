@@ -99,8 +99,7 @@ impl WebClient {
     ) -> Result<T, E> {
         let ended = || {
             let stopped = self.stop.is_requested().then(Stop::error);
-            let text =
-                stopped.as_ref().map_or("internal error: the request panicked", |e| e.message());
+            let text = stopped.as_ref().map_or("the request panicked", |e| e.message());
             E::from(HttpFailure::new(Problem::Local, text))
         };
         let Some(runtime) = self.runtime.as_ref().filter(|_| !self.stop.is_requested()) else {
@@ -161,9 +160,6 @@ mod tests {
         let client = client(&Stop::default());
         assert_eq!(client.wait(async { Ok::<_, HttpFailure>(1) }).expect("done"), 1);
         let failed = client.wait::<(), HttpFailure>(async { panic!("on purpose") });
-        assert_eq!(
-            failed.expect_err("panicked").to_string(),
-            "internal error: the request panicked"
-        );
+        assert_eq!(failed.expect_err("panicked").to_string(), "the request panicked");
     }
 }

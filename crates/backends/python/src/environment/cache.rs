@@ -78,9 +78,7 @@ impl<'a> CachedFolder<'a> {
         let Work { request, options, .. } = self.work;
         let mut on_wait = || {
             let model = request.model_name;
-            log::info!(
-                "model '{model}': waiting for another load that prepares the same environment"
-            );
+            log::info!("model '{model}': waiting for a load that prepares the same environment");
         };
         let stop = &request.confinement.stop;
         let limits = Limits { time: options.build_timeout, stop };

@@ -64,9 +64,8 @@ impl JwtRules {
         }
         let is_taken = |one: &SigningAlgorithm| one.library() == header.alg;
         let algorithm = self.algorithms.iter().copied().find(is_taken);
-        let algorithm = algorithm.ok_or(AuthFailure::InvalidToken(
-            "this server does not accept tokens that are signed by this algorithm",
-        ))?;
+        let algorithm = algorithm
+            .ok_or(AuthFailure::InvalidToken("tokens signed by this algorithm are not accepted"))?;
         let key = keys.find(header.kid.as_deref(), algorithm).ok_or_else(|| {
             match header.kid.as_deref().is_some_and(|id| keys.has(id)) {
                 true => {

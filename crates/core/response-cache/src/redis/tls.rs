@@ -73,9 +73,7 @@ fn roots(settings: &TlsSettings) -> io::Result<RootCertStore> {
         }
     }
     match roots.is_empty() {
-        true => {
-            Err(io::Error::other("no authority is known for its certificate: name one with cacert"))
-        }
+        true => Err(io::Error::other("no certificate authority is known: give one as cacert")),
         false => Ok(roots),
     }
 }

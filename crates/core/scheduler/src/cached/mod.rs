@@ -270,9 +270,7 @@ impl Shared {
         });
         if !fits && self.refusals.admits() {
             let model = self.spec.config.name();
-            log::error!(
-                "the response cache has a response for model '{model}' that does not fit its configuration"
-            );
+            log::error!("the response cache has a response that does not fit model '{model}'");
         }
         fits
     }

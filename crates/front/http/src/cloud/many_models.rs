@@ -175,7 +175,7 @@ async fn load(
         }
         loaded
     });
-    load.await.unwrap_or_else(|_| Err(Error::internal("internal error: the load panicked")))
+    load.await.unwrap_or_else(|_| Err(Error::internal("the load panicked")))
 }
 
 /// Returns the name for the engine: the name of the archive, which answers then carry. If that cannot be a model name,
@@ -236,7 +236,7 @@ async fn unload(
         forget(&engine, &models, name, place).await;
         Ok(())
     });
-    unload.await.unwrap_or_else(|_| Err(Error::internal("internal error: the unload panicked")))
+    unload.await.unwrap_or_else(|_| Err(Error::internal("the unload panicked")))
 }
 
 /// Returns JSON without its content type, as the real server does.

@@ -38,10 +38,7 @@ impl CodeRelease {
 fn release() {
     galatea_process_memory::release_code();
     let resident = galatea_process_memory::resident().unwrap_or_default();
-    log::debug!(
-        "freed the memory of code that is no longer needed: {} MiB are in use",
-        resident >> 20
-    );
+    log::debug!("freed code that is no longer used: {} MiB are in use", resident >> 20);
 }
 
 #[cfg(test)]

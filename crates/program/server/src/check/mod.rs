@@ -80,10 +80,7 @@ pub fn run_config(words: Vec<String>, environment: &Environment) -> ExitCode {
         Err(error) => return refuse("config", error),
     };
     let [path] = &flags.paths[..] else {
-        return refuse(
-            "config",
-            "a model is missing: one folder of a model, or one file, is expected",
-        );
+        return refuse("config", "a model is missing: its folder or file is expected");
     };
     match model::completed(path, &flags, environment) {
         Ok(text) => print(&text),

@@ -52,7 +52,7 @@ fn resident(server: &Server) -> [usize; 2] {
 fn code_that_only_the_start_has_needed_leaves_memory() {
     let repository = Repository::new().with("identity", IDENTITY);
     let server = start(&repository, &["--log-verbose=1"]);
-    let line = "freed the memory of code that is no longer needed";
+    let line = "freed code that is no longer used";
     if !server.output().contains(line) {
         server.wait_for(line);
     }
