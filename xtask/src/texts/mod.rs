@@ -20,6 +20,7 @@ const READ: [&str; 5] = ["/src/", "/page/", "/worker/", "/openapi/", "/shim/"];
 const NOT_READ: [&str; 5] = ["/tests/", "/tests.rs", "/testing/", "/generated/", "/test-support/"];
 const ENDS: [&str; 6] = ["rs", "py", "js", "cpp", "json", "html"];
 const LOGS: [&str; 5] = ["warn!", "info!", "debug!", "trace!", "error!"];
+const REPORTS: [&str; 3] = ["crates/perf/", "server/src/check/", "server/src/up/"];
 const ERRORS: [&str; 5] = ["error", "Error", "bail!", "context", "refuse"];
 
 /// Prints the texts, or with `--draw` some of them by chance. The same `--seed` draws the same ones.
@@ -103,7 +104,7 @@ fn kind(path: &str, found: &Found) -> Option<&'static str> {
         _ if path.contains("openapi") => Some("OpenAPI description"),
         _ if path.contains("/console/") => Some("console word"),
         _ if ERRORS.iter().any(|name| within(name)) => Some("error"),
-        _ if ["perf/", "/check/", "/up/"].iter().any(|part| path.contains(part)) => Some("report"),
+        _ if REPORTS.iter().any(|part| path.contains(part)) => Some("report"),
         _ => Some("other text"),
     }
 }
