@@ -130,7 +130,7 @@ LAYOUT = [
     Case("config_txt", {"config.txt": ONNX, "1/model.onnx": GOOD}, "config_txt/config.txt", "is not read", "rename it to 'config.pbtxt'", "warning"),
     Case("config_json", {"config.json": "{}", "1/model.onnx": GOOD}, "config_json/config.json", "is not read", "rename it to 'config.pbtxt'", "warning"),
     Case("config_in_version", {"1/config.pbtxt": ONNX, "1/model.onnx": GOOD}, "config_in_version/1/config.pbtxt", "is not read here", "move it to 'config_in_version/config.pbtxt'", "warning"),
-    Case("second_version", {"1/model.onnx": GOOD, "v2/model.onnx": GOOD}, "second_version/v2", "is no version", "rename it to '2'", "warning"),
+    Case("second_version", {"1/model.onnx": GOOD, "v2/model.onnx": GOOD}, "second_version/v2", "is not a version", "rename it to '2'", "warning"),
     Case("lost_labels", {"1/model.onnx": GOOD, "config.pbtxt": ONNX + IO.replace('name: "y"', 'name: "y" label_filename: "labels.txt"')}, "lost_labels/labels.txt", "failed to open text file", "put the file there"),
 ]
 CONFIG = [

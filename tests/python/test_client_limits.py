@@ -169,7 +169,7 @@ def test_bytes_in_hand_with_and_without_a_length(narrow):
     # What is iterated over is sent in chunks.
     for sent in (long, iter([json.dumps(long).encode()])):
         status, _, body = clients.ask(server.http, "POST", "/v2/models/quick/infer", sent)
-        assert status == 429 and b"2048 bytes of requests (--client-max-request-bytes)" in body, (status, body)
+        assert status == 429 and b"2048 bytes of requests in progress (--client-max-request-bytes)" in body, (status, body)
     with pytest.raises(grpcclient.InferenceServerException, match="2048 bytes of requests"):
         clients.client(server, "grpc").infer("quick", clients.inputs(grpcclient, {"INPUT0": ARRAY}), request_id="x" * 3000)
     assert ask(server.http, "quick")[0] == 200

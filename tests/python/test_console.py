@@ -213,7 +213,7 @@ def test_no_more_may_watch_than_there_is_room_for(server):
         assert {events.status for events in watching} == {200}
         with Events(server) as refused:
             assert refused.status == 503
-            assert json.loads(refused.reply.read())["error"].startswith("64 clients watch this server")
+            assert json.loads(refused.reply.read())["error"].startswith("64 consoles are open")
         assert infer(server)[0] == 200
         first = [events.next() for events in watching]
         assert {name for name, _ in first} == {"state"}

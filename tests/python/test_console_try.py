@@ -131,7 +131,7 @@ def test_numpy_reads_the_file_of_an_output(form, tmp_path):
 
 @pytest.mark.parametrize("model, source, text, message", [
     ("fixed", "values", "1 2 3 4 5", "shape [?, 2, 3] needs a multiple of 6 elements, got 5"),
-    ("fixed", "values", "[[1, 2], [3, 4], [5, 6]]", "the lists have shape [1, 3, 2], and [?, 2, 3] is wanted"),
+    ("fixed", "values", "[[1, 2], [3, 4], [5, 6]]", "the lists have shape [1, 3, 2], but [?, 2, 3] is needed"),
     ("fixed", "values", "[1, 2", '1 "[" without "]"'),
     ("fixed", "values", "1 2 3 4 5 x", '"x" is not a number'),
     ("long", "values", "9223372036854775808", "9223372036854775808 does not fit INT64: -9223372036854775808 to 9223372036854775807"),
@@ -194,7 +194,7 @@ def test_a_file_is_an_element_and_a_picture_is_shown_as_one(form, commands, file
     asked.fill("INPUT0", "files", files=[files / "no-text.bin", files / "picture.png"])
     assert asked.send().startswith("Answer")
     asked.wait("document.querySelector('.try img')?.naturalWidth === 12")
-    assert "no text but 56 bytes: c8 c9 ca" in asked.view("OUTPUT0")
+    assert "56 bytes that are not text: c8 c9 ca" in asked.view("OUTPUT0")
     given = [(files / name).read_bytes() for name in ("no-text.bin", "picture.png")]
     run = commands(asked)
     assert given[0] in run.curl() and run.python()["OUTPUT0"] == [element.decode("latin1") for element in given]

@@ -91,7 +91,7 @@ def warned(models):
 def test_without_an_address_others_listen_to_everyone_and_warn(warned):
     assert listening(warned)
     [line] = [line for line in warned.text().splitlines() if WARNING in line]
-    assert re.search(r"reaches 0\.0\.0\.0 \(HTTP\), 0\.0\.0\.0 \(GRPC\), 0\.0\.0\.0 \(metrics\)", line), line
+    assert re.search(r"can reach 0\.0\.0\.0 \(HTTP\), 0\.0\.0\.0 \(GRPC\), 0\.0\.0\.0 \(metrics\)", line), line
     for part in ("inference", "model control", "settings of the log", "console", "metrics", "--auth-policy", "--hardened"):
         assert part in line, line
 

@@ -276,7 +276,7 @@ def test_http_to_a_port_with_tls(server):
     assert status == 400 and b"https://" in body
     status, _, body = clients.ask(server.http, "POST", "/v2/models/identity/infer", b"x" * 20_000)
     assert status == 400
-    server.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
+    server.wait_for_line("a client's TLS handshake failed: it does not use TLS")
 
 
 def test_grpc_without_tls_to_a_port_with_it(half):
@@ -285,7 +285,7 @@ def test_grpc_without_tls_to_a_port_with_it(half):
         with pytest.raises(grpc.RpcError) as refused:
             call(b"", timeout=LIMIT)
     assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
-    half.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
+    half.wait_for_line("a client's TLS handshake failed: it does not use TLS")
 
 
 def test_tls_to_a_port_without(half):
@@ -335,8 +335,8 @@ def test_files_that_cannot_be_used(protocol, files):
         (pair(key=files.folder), "failed to read"),
         (pair(written(files, "empty", b"")), "empty' holds no certificate", "the file is empty"),
         (pair(der), "der.pem' holds no certificate", "looks like DER"),
-        (pair(good.key, good.certificate), "holds no certificate", "exchanged"),
-        (pair(key=good.certificate), "holds no private key", "exchanged"),
+        (pair(good.key, good.certificate), "holds no certificate", "swapped"),
+        (pair(key=good.certificate), "holds no private key", "swapped"),
         (pair(key=written(files, "cut", key[:100])), "cut'"),
         (pair(written(files, "broken", certificate.replace(b"\nM", b"\nA", 1))), "broken' is not usable"),
         (pair(key=secret), "secret.key' is encrypted", "openssl pkey"),

@@ -204,7 +204,7 @@ def test_the_second_time_nothing_is_fetched(tmp_path):
     with Up(*free(), home=tmp_path, env=nothing(tmp_path)) as up:
         up.serving()
         assert paste(up.line)["kind"] == ["elf"]
-        assert "To be installed" not in up.text() and "download" not in up.text()
+        assert "Installing " not in up.text() and "download" not in up.text()
 
 
 def test_sentences(tmp_path):
@@ -230,7 +230,7 @@ def test_the_built_in_one_needs_nothing(tmp_path):
 def failures(tmp_path):
     closed = nothing(tmp_path)
     yield "no network", closed, None, ["cannot reach", "PIP_FIND_LINKS", WHEEL]
-    yield "never", closed, ["--runtime-downloads=never"], ["--runtime-downloads=never forbids"]
+    yield "never", closed, ["--runtime-downloads=never"], ["--runtime-downloads=never prevents"]
     for fault, words in {"missing": ["answers 404"], "wrong": ["sha256"], "cut": ["the connection ended after"]}.items():
         yield fault, PackageIndex(magika=fault), None, words
 
@@ -260,7 +260,7 @@ def test_what_was_cut_goes_on_where_it_stopped(tmp_path):
         assert "trying again" in named.text()
     with PackageIndex() as index, Up("magika", *free(), home=tmp_path, env=index.environment()) as up:
         up.serving()
-        assert "going on where it stopped" in up.text()
+        assert "resuming where it stopped" in up.text()
         assert paste(up.line)["kind"] == ["elf"]
 
 

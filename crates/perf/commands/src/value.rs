@@ -358,7 +358,7 @@ mod tests {
         for (text, expected) in [
             ("1,x", "'x' is no INT32"),
             ("[1.5]", "'1.5' is no INT32"),
-            ("[[1],[2,3]]", "not all of one length"),
+            ("[[1],[2,3]]", "differ in length"),
             ("[1", "no JSON"),
             ("@/nonexistent.json", "cannot read '/nonexistent.json'"),
         ] {

@@ -95,7 +95,7 @@ mod tests {
     fn what_is_missing_is_named() {
         for level in [IsolationLevel::Standard, IsolationLevel::Strict] {
             assert_eq!(gaps(6, true, level), "");
-            assert!(gaps(0, true, level).contains("without Landlock, models read and change"));
+            assert!(gaps(0, true, level).contains("without Landlock, models can read and change"));
             assert!(gaps(5, true, level).contains("signals"));
             assert!(gaps(2, true, level).contains("truncated"));
             assert!(gaps(7, false, level).contains("system calls"));

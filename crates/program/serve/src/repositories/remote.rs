@@ -136,6 +136,6 @@ mod tests {
         let mut remote = RemoteRepositories::new(&environment, &options);
         assert!(remote.open(Path::new("/models")).is_none());
         let error = unknown("ftp://x").to_string();
-        assert!(error.contains("'ftp://x' is no repository that is known"), "{error}");
+        assert!(error.contains("'ftp://x' is not the address of a repository"), "{error}");
     }
 }

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_model_and_a_question_are_needed() {
         assert!(given("--help").expect("help").is_none());
-        assert!(given("").expect_err("nothing").contains("which model?"));
+        assert!(given("").expect_err("nothing").contains("a model is missing"));
         assert!(given("m").expect_err("no question").contains("--engines"));
         assert!(given("m n --engines").expect_err("two").contains("'n'"));
         assert!(given("m --engines --max-concurrency 0").is_err());

@@ -171,7 +171,7 @@ mod tests {
         let used = get(&cache, "used", &[50_000]).expect("it fits");
         drop(get(&cache, "idle", &[40_000]).expect("it fits"));
         let error = get(&cache, "new", &[30_000, 30_000]).expect_err("too large").to_string();
-        assert!(error.contains("models in use have 50000"), "{error}");
+        assert!(error.contains("models in use take 50000"), "{error}");
         assert!(held(home.path()) <= 100_000);
         drop(get(&cache, "new", &[20_000, 25_000]).expect("it fits when the idle one goes"));
         assert!(cache.find(&key("idle")).expect("usable").is_none());

@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told() {
         for (given, problem) in [
-            ("hf://", "no organisation and model"),
-            ("hf://model", "no organisation and model"),
-            ("hf://datasets/org/x", "something else than models"),
-            ("hf://org/mo del", "names are of letters"),
-            ("hf://../model", "names are of letters"),
+            ("hf://", "lacks an organisation or a model"),
+            ("hf://model", "lacks an organisation or a model"),
+            ("hf://datasets/org/x", "not the address of a model"),
+            ("hf://org/mo del", "names may have letters"),
+            ("hf://../model", "names may have letters"),
             ("hf://org/model@", "revision"),
             ("hf://org/model@a b", "revision"),
             ("hf://org/model@../../x", "revision"),

@@ -107,7 +107,7 @@ mod tests {
             "<!-- <ListBucketResult>",
             "<Error>",
         ] {
-            assert!(problem("application/xml", body).contains("no listing"), "{body}");
+            assert!(problem("application/xml", body).contains("instead of a listing"), "{body}");
         }
     }
 
