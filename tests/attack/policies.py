@@ -163,7 +163,7 @@ def policy_becomes_a_pipe(target):
         for become in (lambda: os.mkfifo(policy), policy.mkdir, lambda: policy.symlink_to("/dev/zero")):
             policy.rmdir() if policy.is_dir() else policy.unlink()
             become()
-            if not wait(lambda: "the changed policy has a mistake" in target.server.text(), 10):
+            if not wait(lambda: "the new policy cannot be used" in target.server.text(), 10):
                 raise Achieved("a policy that cannot be read is not told")
         policy.unlink()
         policy.write_text(rest)

@@ -63,10 +63,10 @@ test("integers of 64 bits stay exact, and what does not fit is said", () => {
   assert.deepEqual(Array.from(decode("UINT64", encode("UINT64", ["18446744073709551615"]))), [18446744073709551615n]);
   assert.throws(() => encode("INT64", ["9223372036854775808"]), /does not fit INT64: -9223372036854775808 to/);
   assert.throws(() => encode("UINT8", ["1", "256"]), /256 does not fit UINT8: 0 to 255/);
-  assert.throws(() => encode("INT32", ["1.5"]), /"1.5" is no whole number/);
+  assert.throws(() => encode("INT32", ["1.5"]), /"1.5" is not a whole number/);
   assert.throws(() => encode("INT8", [200]), /200 does not fit INT8/);
-  assert.throws(() => encode("FP32", ["abc"]), /"abc" is no number/);
-  assert.throws(() => encode("FP32", ["0x10"]), /is no number/);
+  assert.throws(() => encode("FP32", ["abc"]), /"abc" is not a number/);
+  assert.throws(() => encode("FP32", ["0x10"]), /is not a number/);
   assert.throws(() => encode("BOOL", ["yes"]), /neither true nor false/);
   assert.throws(() => encode("STRANGE", ["1"]), /the type STRANGE/);
   assert.deepEqual(decode("BOOL", encode("BOOL", ["true", "0", "False"])), [true, false, false]);
@@ -79,7 +79,7 @@ test("elements of BYTES are divided by their lengths, and a wrong length is said
   assert.throws(() => decode("BYTES", bytes.subarray(0, bytes.length - 1)), /longer than its tensor/);
   assert.throws(() => decode("BYTES", new Uint8Array(3)), /longer than its tensor/);
   assert.equal(asText(elements[2]), null);
-  assert.throws(() => decode("INT32", new Uint8Array(6)), /6 bytes are no whole number/);
+  assert.throws(() => decode("INT32", new Uint8Array(6)), /6 bytes are not a whole number/);
 });
 
 test("numbers are as short as their type allows", () => {
@@ -108,9 +108,9 @@ test("free dimensions take what there is", () => {
   assert.deepEqual(fitShape([1], [], 1), [1]);
   assert.deepEqual(fitShape([], [], 1), []);
   assert.deepEqual(fitShape([-1], [null], 0), [0]);
-  assert.throws(() => fitShape([1, 16], [], 15), /shape \[1, 16\] wants 16 elements, and there are 15/);
+  assert.throws(() => fitShape([1, 16], [], 15), /shape \[1, 16\] needs 16 elements, got 15/);
   assert.throws(() => fitShape([-1, 4], [null], 6), /a multiple of 4 elements/);
-  assert.throws(() => fitShape([-1, 4], [3], 8), /wants 12 elements/);
+  assert.throws(() => fitShape([-1, 4], [3], 8), /needs 12 elements/);
   assert.throws(() => fitShape([2, 3], [], 6, [3, 2]), /the lists have shape \[3, 2\]/);
   assert.deepEqual(plainShape([-1, 3, -1], [null, null, 4]), [1, 3, 4]);
 });

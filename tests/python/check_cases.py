@@ -118,11 +118,11 @@ LAYOUT = [
     Case("torch_cut", {"1/model.pt": b"PK\x03\x04", "config.pbtxt": TORCH}, "torch_cut/1/model.pt", "", "copy the model again, and compare the sizes"),
     Case("torch_other_name", {"1/net.pt": b"PK\x03\x04", "config.pbtxt": TORCH}, "torch_other_name/1/net.pt", "unable to find", "rename it to 'model.pt'"),
     Case("python_other_name", {"1/main.py": PYTHON, "config.pbtxt": 'backend: "python"\n' + IO}, "python_other_name/1/main.py", "Python model file not found", "rename it to 'model.py'"),
-    Case("python_mistyped", {"1/model.py": b"import abc\n\nclass TritonPythonmodel:\n    pass\n"}, "python_mistyped/1/model.py:3:7", NO_CLASS, "did you mean to call 'TritonPythonmodel' so?", served=NO_ATTRIBUTE),
-    Case("python_longer", {"1/model.py": b"class Helper:\n    pass\nclass TritonPythonModell(Helper):\n    pass\n"}, "python_longer/1/model.py:3:7", NO_CLASS, "did you mean to call 'TritonPythonModell' so?", served=NO_ATTRIBUTE),
+    Case("python_mistyped", {"1/model.py": b"import abc\n\nclass TritonPythonmodel:\n    pass\n"}, "python_mistyped/1/model.py:3:7", NO_CLASS, "should 'TritonPythonmodel' have that name?", served=NO_ATTRIBUTE),
+    Case("python_longer", {"1/model.py": b"class Helper:\n    pass\nclass TritonPythonModell(Helper):\n    pass\n"}, "python_longer/1/model.py:3:7", NO_CLASS, "should 'TritonPythonModell' have that name?", served=NO_ATTRIBUTE),
     Case("python_syntax", {"1/model.py": PYTHON + b"    def g(self)\n        pass\n"}, "python_syntax/1/model.py:4:16", "SyntaxError: expected ':'", ""),
     Case("python_no_class_at_all", {"1/model.py": b"def execute(requests):\n    return []\n"}, "python_no_class_at_all/1/model.py", NO_CLASS, "a class of that name", served=NO_ATTRIBUTE),
-    Case("python_no_class", {"1/model.py": b"class MyModel:\n    pass\n", "config.pbtxt": 'backend: "python"\n' + IO}, "python_no_class/1/model.py:1:7", NO_CLASS, "'MyModel' must be called so", served=NO_ATTRIBUTE),
+    Case("python_no_class", {"1/model.py": b"class MyModel:\n    pass\n", "config.pbtxt": 'backend: "python"\n' + IO}, "python_no_class/1/model.py:1:7", NO_CLASS, "'MyModel' must have that name", served=NO_ATTRIBUTE),
     Case("python_empty", {"1/model.py": b"", "config.pbtxt": 'backend: "python"\n' + IO}, "python_empty/1/model.py", "", "copy the model again"),
     Case("external_missing", {"1/model.onnx": with_external_weights()}, "external_missing/1/model.onnx", "", "copy it beside the model's file"),
     Case("config_name", {"config.pbtext": ONNX + IO, "1/iris.onnx": GOOD}, "config_name/config.pbtext", "Could not determine backend", "rename it to 'config.pbtxt'"),
@@ -130,7 +130,7 @@ LAYOUT = [
     Case("config_txt", {"config.txt": ONNX, "1/model.onnx": GOOD}, "config_txt/config.txt", "is not read", "rename it to 'config.pbtxt'", "warning"),
     Case("config_json", {"config.json": "{}", "1/model.onnx": GOOD}, "config_json/config.json", "is not read", "rename it to 'config.pbtxt'", "warning"),
     Case("config_in_version", {"1/config.pbtxt": ONNX, "1/model.onnx": GOOD}, "config_in_version/1/config.pbtxt", "is not read here", "move it to 'config_in_version/config.pbtxt'", "warning"),
-    Case("second_version", {"1/model.onnx": GOOD, "v2/model.onnx": GOOD}, "second_version/v2", "is no version", "rename it to '2'", "warning"),
+    Case("second_version", {"1/model.onnx": GOOD, "v2/model.onnx": GOOD}, "second_version/v2", "is not a version", "rename it to '2'", "warning"),
     Case("lost_labels", {"1/model.onnx": GOOD, "config.pbtxt": ONNX + IO.replace('name: "y"', 'name: "y" label_filename: "labels.txt"')}, "lost_labels/labels.txt", "failed to open text file", "put the file there"),
 ]
 CONFIG = [

@@ -40,7 +40,7 @@ BY_CHANCE = re.compile(
 # What ours adds: that it was the limit itself, where help is, a word it does not use. And what it leaves out:
 # the error numbers of the real tool's JSON library.
 ADDED = re.compile(
-    r"The tool's own threads were busy|Try '.* --help' for what the options are\.|Did you mean '.*'\?$|WARNING: ignoring '.*', which is not an option"
+    r"The tool's own threads were busy|Try '.* --help' for the options\.|Did you mean '.*'\?$|WARNING: ignoring '.*', which is not an option"
 )
 LEFT_OUT = re.compile(r"cb::Error +: \d+|Offset : \d+")
 # Where ours has words of its own: parts of the real tool's lines, and what stands there instead.

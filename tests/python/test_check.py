@@ -53,7 +53,7 @@ ROOTS = {
     "one_model_bare": ({"1/model.onnx": GOOD}, "/1", "error", "put it into a folder with the name of the model"),
     "nothing": ({"README.md": "x"}, "", "warning", "put each model into a folder of its own"),
     "file_in_root": ({"iris.onnx": GOOD, "beside_iris/1/model.onnx": GOOD}, "/iris.onnx", "warning", "move it to 'iris/1/model.onnx'"),
-    "lost_link": ({"gone": Link("nowhere"), "beside_gone/1/model.onnx": GOOD}, "/gone", "warning", "put what it should lead to in its place"),
+    "lost_link": ({"gone": Link("nowhere"), "beside_gone/1/model.onnx": GOOD}, "/gone", "warning", "put the file or folder itself in its place"),
 }
 
 
@@ -235,7 +235,7 @@ def test_a_model_in_two_repositories_is_a_mistake(tmp_path):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        ([], "which repository? Its folder is expected"),
+        ([], "a repository is missing: its folder is expected"),
         (["--model-repository=/nonexistent/models"], "failed to stat file /nonexistent/models: No such file or directory (os error 2)"),
         (["--jsn", "."], "unrecognized option '--jsn'; did you mean '--json'?"),
     ],

@@ -45,4 +45,4 @@ def test_a_model_in_ort_format_is_no_mistake(tmp_path):
     write(tmp_path, {"m/config.pbtxt": ONNX + 'default_model_filename: "model.ort"\n', "m/1/model.ort": b"\x08\0\0\0ORTM"})
     code, report = check(tmp_path)
     assert (code, [f["severity"] for f in report["findings"]]) == (0, ["note"]), report
-    assert "only ONNX Runtime can tell" in report["findings"][0]["text"]
+    assert "known once the model is loaded" in report["findings"][0]["text"]

@@ -21,7 +21,7 @@ from waiting import LIMIT, eventually
 ARRAY = np.zeros([1, 4], np.float32)
 BODY = {"inputs": [clients.tensor_json("INPUT0", ARRAY)]}
 REQUESTS = re.compile(r"this client has reached its limit of 2 requests in progress \(--client-max-concurrent-requests\)")
-RATE = re.compile(r"this client sends more than the 2 requests a second that it may \(--client-requests-per-second\)")
+RATE = re.compile(r"this client sends more than its limit of 2 requests a second \(--client-requests-per-second\)")
 COUNTED = 'galatea_requests_refused_total{reason="%s"}'
 
 
@@ -128,7 +128,7 @@ def test_each_request_of_a_stream_counts_against_the_limit(slow, tmp_path):
     gates.permit("held")
     texts = [reply.error_message for reply in replies]
     assert texts[:2] == ["", ""], "the stream goes on"
-    assert len(texts) == 4 and all("this connection has reached its limit of 2 requests in progress" in text for text in texts[2:])
+    assert len(texts) == 4 and all("this connection has reached its limit of 2 requests" in text for text in texts[2:])
     # Another connection of the same client has its own.
     assert ask(server.http, "quick")[0] == 200
     assert metric(server, "connection_requests") == 2
@@ -160,7 +160,7 @@ def test_the_load_tool_counts_refusals_as_errors(slow):
     command = [servers.galatea_binary(), "perf", "-m", "quick", "-u", slow.http, "--shape", "INPUT0:4", "--request-count=100"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert said.returncode != 0
-    assert "this client sends more than the 2 requests a second" in said.stdout + said.stderr
+    assert "this client sends more than its limit of 2 requests a second" in said.stdout + said.stderr
 
 
 def test_bytes_in_progress_are_limited_with_and_without_a_length(narrow):

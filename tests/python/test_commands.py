@@ -95,13 +95,13 @@ def test_models_are_listed_and_inferred(target, protocol):
 @pytest.mark.parametrize("words, code, expected", [
     (["simple", "--input", "INPUT0=zeros"], 2, "missing input: INPUT1 INT32 [-1,16]"),
     (["simple", "--input", "INPTU0=zeros"], 2, "did you mean 'INPUT0'?"),
-    (["simple", "--input", "INPUT0=1,2"], 2, "'INPUT0' wants INT32 [-1,16]: 2 elements given; give a multiple of 16"),
-    (["simple", "--input", "INPUT0=1,x"], 2, "'x' is no INT32"),
+    (["simple", "--input", "INPUT0=1,2"], 2, "'INPUT0' needs INT32 [-1,16]: 2 elements given; give a multiple of 16"),
+    (["simple", "--input", "INPUT0=1,x"], 2, "'x' is not a value of INT32"),
     (["simple", *SIMPLE, "--output", "OUTPUT"], 2, "did you mean 'OUTPUT0'?"),
     (["simpel"], 1, "did you mean 'simple'?"),
     (["simple", *SIMPLE, "--model-version", "7"], 1, "7"),
     (["simple", "--inptu", "x"], 2, "--input"),
-    ([], 2, "which model?"),
+    ([], 2, "a model is missing"),
 ])
 def test_wrong_commands_are_reported(server, words, code, expected):
     done = galatea("infer", *words, "-u", server.http)

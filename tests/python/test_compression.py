@@ -84,7 +84,7 @@ def test_unknown_encodings_are_refused(server, name):
 def test_damaged_bodies_are_refused_with_uncompressed_errors(server):
     status, headers, content = ask(server, b"", {"Content-Encoding": "gzip"})
     assert (status, headers["Content-Type"]) == (400, "text/plain")
-    assert content == b'{"error":"nothing to be decompressed"}'
+    assert content == b'{"error":"there is nothing to decompress"}'
     sizes = {"Content-Encoding": "gzip", "Inference-Header-Content-Length": str(len(PLAIN) + 1)}
     status, _, content = ask(server, gzip.compress(PLAIN), sizes)
     text = f"inference header size should be in range (0, {len(PLAIN)}), got: {len(PLAIN) + 1}"

@@ -213,7 +213,7 @@ def test_the_number_of_watchers_is_limited(server):
         assert {events.status for events in watching} == {200}
         with Events(server) as refused:
             assert refused.status == 503
-            assert json.loads(refused.reply.read())["error"].startswith("64 clients watch this server")
+            assert json.loads(refused.reply.read())["error"].startswith("64 consoles are open")
         assert infer(server)[0] == 200
         first = [events.next() for events in watching]
         assert {name for name, _ in first} == {"state"}

@@ -239,7 +239,7 @@ def test_the_server_page_has_ports_repositories_options_and_cpu(server, page):
     shown = page.text("main")
     for told in ("Ports", "Repositories", str(server.repository), "Runtimes", "Options", "model_control_mode", "CPU of the machine"):
         assert told in shown, told
-    assert re.search(r"Load\s+[\d.]+ % of what the instances can do", shown), shown
+    assert re.search(r"Load\s+[\d.]+ % of the capacity of all instances", shown), shown
 
 
 @tiers.peers
@@ -326,10 +326,10 @@ def test_the_header_of_a_restricted_server_is_asked_for(page, repository, serve)
     repository.add("identity", "identity", identity_config())
     server = serve(repository.path, "--http-restricted-api=model-repository,metadata:x-admin=sesame")
     page.goto(f"http://{server.http}/")
-    page.wait_for("#banner", "it wants the header x-admin")
+    page.wait_for("#banner", "it requires the header x-admin")
     page.fill("#header-value", "wrong")
     page.press_key("Enter")
-    page.wait_for("#banner", "not the one the server expects")
+    page.wait_for("#banner", "does not accept this value")
     page.fill("#header-value", "sesame")
     page.press_key("Enter")
     page.wait_for(ROWS)

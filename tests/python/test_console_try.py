@@ -130,10 +130,10 @@ def test_numpy_reads_a_saved_output(form, tmp_path):
 
 
 @pytest.mark.parametrize("model, source, text, message", [
-    ("fixed", "values", "1 2 3 4 5", "shape [?, 2, 3] wants a multiple of 6 elements, and there are 5"),
-    ("fixed", "values", "[[1, 2], [3, 4], [5, 6]]", "the lists have shape [1, 3, 2], and [?, 2, 3] is wanted"),
+    ("fixed", "values", "1 2 3 4 5", "shape [?, 2, 3] needs a multiple of 6 elements, got 5"),
+    ("fixed", "values", "[[1, 2], [3, 4], [5, 6]]", "the lists have shape [1, 3, 2], but [?, 2, 3] is needed"),
     ("fixed", "values", "[1, 2", '1 "[" without "]"'),
-    ("fixed", "values", "1 2 3 4 5 x", '"x" is no number'),
+    ("fixed", "values", "1 2 3 4 5 x", '"x" is not a number'),
     ("long", "values", "9223372036854775808", "9223372036854775808 does not fit INT64: -9223372036854775808 to 9223372036854775807"),
     ("bytes", "values", "256", "256 does not fit UINT8: 0 to 255"),
 ])
@@ -154,10 +154,10 @@ def test_raw_files_must_have_the_size_of_the_tensor(form, files):
     asked = form("fixed")
     asked.fill("INPUT0", "raw", files=[files / "odd.bin"])
     asked.send()
-    assert asked.message("INPUT0") == "odd.bin has 15 bytes: no whole number of 4-byte elements"
+    assert asked.message("INPUT0") == "odd.bin has 15 bytes: not a whole number of 4-byte elements"
     asked.fill("INPUT0", "raw", files=[files / "seven.bin"])
     asked.send()
-    assert asked.message("INPUT0") == "seven.bin has 28 bytes: shape [?, 2, 3] wants a multiple of 6 elements, and there are 7"
+    assert asked.message("INPUT0") == "seven.bin has 28 bytes: shape [?, 2, 3] needs a multiple of 6 elements, got 7"
     asked.fill("INPUT0", "raw")
     asked.send()
     assert asked.message("INPUT0") == "Choose a file."
@@ -194,7 +194,7 @@ def test_a_file_is_one_element_and_a_picture_is_shown(form, commands, files):
     asked.fill("INPUT0", "files", files=[files / "no-text.bin", files / "picture.png"])
     assert asked.send().startswith("Answer")
     asked.wait("document.querySelector('.try img')?.naturalWidth === 12")
-    assert "no text but 56 bytes: c8 c9 ca" in asked.view("OUTPUT0")
+    assert "56 bytes that are not text: c8 c9 ca" in asked.view("OUTPUT0")
     given = [(files / name).read_bytes() for name in ("no-text.bin", "picture.png")]
     run = commands(asked)
     assert given[0] in run.curl() and run.python()["OUTPUT0"] == [element.decode("latin1") for element in given]
@@ -232,7 +232,7 @@ def test_pictures_are_scaled_and_laid_out_as_chosen(form, files):
     asked.page.set_files(f"{asked.input('picture')} [name=file]", [files / "picture.png"])
     assert asked.send().startswith("Nothing") and asked.message("picture") == "Grey has 1 channels, the tensor 3"
     asked.fill("picture", "image", files=[files / "sound.wav"])
-    assert asked.send().startswith("Nothing") and asked.message("picture") == "sound.wav is no image that this browser reads"
+    assert asked.send().startswith("Nothing") and asked.message("picture") == "sound.wav is not an image that this browser can read"
 
 
 def test_a_sound_is_resampled_to_one_channel(form, files):
@@ -246,7 +246,7 @@ def test_a_sound_is_resampled_to_one_channel(form, files):
     asked.dimension("audio", 0, 100)
     assert asked.send().startswith("Answer") and asked.view("size") == "100"
     asked.fill("audio", "audio", files=[files / "picture.png"])
-    assert asked.send().startswith("Nothing") and "is no sound" in asked.message("audio")
+    assert asked.send().startswith("Nothing") and "is not a sound" in asked.message("audio")
 
 
 # ---- what models have beyond tensors
@@ -302,7 +302,7 @@ def test_optional_inputs_parameters_and_outputs_can_be_chosen(form, commands):
     asked.set("[data-parameter] [name=key]", "top_k")
     asked.set("[data-parameter] [name=value]", "x")
     asked.set("[data-parameter] [name=kind]", "number")
-    assert asked.send().startswith("Nothing") and asked.text("[data-options=parameters] .try-error") == '"x" is no number'
+    assert asked.send().startswith("Nothing") and asked.text("[data-options=parameters] .try-error") == '"x" is not a number'
     asked.set("[data-parameter] [name=value]", "7")
     assert asked.send().startswith("Answer")
     said = asked.texts(f"{asked.output('said')} .try-text")
@@ -460,4 +460,4 @@ def test_a_model_name_that_fits_no_path_is_reported(server, page):
     page.goto(f"http://{server.http}/")
     place = "document.body.appendChild(document.createElement('div'))"
     asked.js(f"import('./console/try.js').then((form) => form.mountTry({place}, {{model: 'a b'}}))")
-    assert "cannot stand in an address" in asked.text(".try")
+    assert "cannot be part of an address" in asked.text(".try")

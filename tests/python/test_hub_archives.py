@@ -117,7 +117,7 @@ def test_invalid_archive_addresses_are_refused(shelf, check, tmp_path):
     plain, digest = address.split("#")
     for wrong, text in [
         (plain, "'sha256sum models.tar.gz' prints"),
-        (f"{plain}#sha256=12", "no SHA-256 digest of 64 digits"),
+        (f"{plain}#sha256=12", "not a SHA-256 digest of 64 digits"),
         (f"{plain[:-7]}.zip#{digest}", "must end in .tar.gz"),
         (f"http://models.invalid/models.tar.gz#{digest}", "is not encrypted"),
         (f"{plain}#sha256={'0' * 64}", "it is not the archive that was named"),

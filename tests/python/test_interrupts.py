@@ -179,7 +179,7 @@ def test_the_second_signal_ends_a_start_at_once(tmp_path):
         server.wait_for_line("a further signal ends the server at once")
         server.process.send_signal(how)
         assert server.wait_for_exit() == 128 + how
-        assert "Ending at once, because a further signal came" in server.text()
+        assert "Ending at once because of another signal" in server.text()
 
 
 def test_the_second_signal_ends_a_model_process_that_does_not_start(tmp_path):

@@ -339,7 +339,7 @@ def test_a_configuration_sets_the_buckets(observed):
     assert [re.search('le="(.*)"} (.*)', line).groups() for line in lines] == [("0", "0"), ("60", "1"), ("+Inf", "1")]
     server.wait_for_line("model_metrics of model 'theirs' has no effect on 'mine'")
     _, _, reason = clients.ask(server.http, "POST", "/v2/repository/models/wrong/load", {})
-    assert "the buckets of 'galatea_inference_batch_size' cannot be those of a histogram" in reason.decode()
+    assert "the buckets of 'galatea_inference_batch_size' are not valid for a histogram" in reason.decode()
 
 
 def test_metrics_are_consistent_under_load(observed):

@@ -217,7 +217,7 @@ def test_other_precisions_are_used_or_reported_as_unsupported(tuned):
     for model, precision in (("bf16", "bf16"), ("bf16_older", "bf16"), ("f16", "f16")):
         found, _ = loaded_line(tuned, model)
         if found["INFERENCE_PRECISION_HINT"] != precision:
-            tuned.wait_for_line(f"model '{model}': this processor does not compute in {precision}, so that f32 is used")
+            tuned.wait_for_line(f"model '{model}': this processor does not support {precision}: f32 is used instead")
 
 
 def test_there_are_as_many_streams_as_instances(tuned):
@@ -357,7 +357,7 @@ def test_check_works_without_the_library(repository, tmp_path):
     (bad / "short/1/model.bin").write_bytes(b"\0" * 100)
     status, text = run(bad)
     assert status != 0
-    for expected in ("it is no whole XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'", "to be either AUTO/NUMA/<int_value>, got many"):
+    for expected in ("it is not a complete XML file", "'model.bin' with the weights of the model has 100 bytes", "unexpected inference input 'x1'", "to be either AUTO/NUMA/<int_value>, got many"):
         assert expected in text
 
 
@@ -394,7 +394,7 @@ def test_the_openvino_accelerator_is_used_if_available(accelerated):
     library = next(ACCELERATED.glob("libonnxruntime.so.*"))
     with servers.galatea(accelerated, f"--onnxruntime-lib={library}") as server:
         np.testing.assert_allclose(*both(server), rtol=1e-5, atol=1e-6)
-        lines = [line for line in server.log if "computed by OpenVINO in f32" in line]
+        lines = [line for line in server.log if "OpenVINO runs it in f32" in line]
         opened = Path(f"/proc/{server.pid}/maps").read_text()
     assert len(lines) == 1 and "model 'asked'" in lines[0]
     assert "libonnxruntime_providers_openvino.so" in opened and "libopenvino_intel_cpu_plugin.so" in opened

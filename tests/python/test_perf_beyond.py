@@ -295,7 +295,7 @@ ODD = [
     ("http", "unix:/tmp/triton.sock", "Unix sockets"),
     ("grpc", "unix:///tmp/triton.sock", "Unix sockets"),
     ("http", "/tmp/triton.sock", "Unix sockets"),
-    ("http", "localhost:http", "'http' is no port"),
+    ("http", "localhost:http", "'http' is not a port"),
     ("http", "localhost:80000", "65535"),
     ("http", "::1:8000", "brackets"),
     ("http", "localhost:8000,localhost:8001", "one server"),

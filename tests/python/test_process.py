@@ -147,7 +147,7 @@ def test_a_stopping_server_serves_during_its_delay_and_is_not_ready(repository, 
     with grpc.insecure_channel(server.grpc) as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         server.process.send_signal(signal.SIGTERM)
-        server.wait_for_line("without being ready")
+        server.wait_for_line("seconds more while not ready")
         assert not stub.ServerReady(service_pb2.ServerReadyRequest()).ready
         assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
         assert stub.ModelReady(service_pb2.ModelReadyRequest(name="simple")).ready

@@ -84,7 +84,7 @@ def others_answer(server):
 def test_a_model_that_calls_itself_endlessly_does_not_end_the_server(server):
     before = rss(server.pid)
     status, answer = ask(server, "again", 1)
-    assert status == 500 and b"4096 calls open already" in answer, answer[-500:]
+    assert status == 500 and b"already has 4096 open calls" in answer, answer[-500:]
     others_answer(server)
     assert ask(server, "again", 0)[0] == 200
     assert rss(server.pid) - before < 200 << 20

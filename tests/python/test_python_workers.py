@@ -327,7 +327,7 @@ def test_a_stalled_log_reader_blocks_no_request(runner):
         for level in (1, 0):
             status, _, text = clients.ask(runner.http, "POST", "/v2/logging", {"log_verbose_level": level})
             assert (status, json.loads(text)["log_verbose_level"]) == (200, level)
-    runner.wait_for_line(r'\] "\d+ lines are missing here: they found no room, or whoever reads this log was too slow"')
+    runner.wait_for_line(r'\] "\d+ lines are missing here: the disk was full, or the reader of this log was too slow"')
     assert post(runner, "runner", 5)[0] == 200
     runner.wait_for_line("^a line to stdout$")
 

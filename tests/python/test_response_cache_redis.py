@@ -97,7 +97,7 @@ def test_entries_of_other_programs_are_misses(redis, identity, serve):
         redis.ask("set", key, value)
         assert value_of(ask(server, "identity", one(1))) == 1
     assert counted(server, "identity") == (0, 4, 4, 4)
-    server.wait_for_line(f"the value of {key}: it is no response, or one of another version")
+    server.wait_for_line(f"the value of {key}: it is not a response, or one of another version")
 
 
 @tiers.peers

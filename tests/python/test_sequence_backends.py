@@ -292,7 +292,7 @@ def test_correlation_ids_may_be_texts_or_numbers(stage):
         with clients.client(server, protocol) as stock:
             assert ask(stock, protocol, "texts", "101", 1, "s") == 1
             assert ask(stock, protocol, "texts", "101", 2, "e") == 104
-            with pytest.raises(InferenceServerException, match="correlation id 'one' is no number"):
+            with pytest.raises(InferenceServerException, match="correlation id 'one' is not a number"):
                 ask(stock, protocol, "texts", "one", 1, "s")
 
 

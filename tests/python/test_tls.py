@@ -276,7 +276,7 @@ def test_http_to_a_tls_port_is_answered_with_advice(server):
     assert status == 400 and b"https://" in body
     status, _, body = clients.ask(server.http, "POST", "/v2/models/identity/infer", b"x" * 20_000)
     assert status == 400
-    server.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
+    server.wait_for_line("a client's TLS handshake failed: it does not use TLS")
 
 
 def test_plain_grpc_to_a_tls_port_is_logged_with_advice(half):
@@ -285,7 +285,7 @@ def test_plain_grpc_to_a_tls_port_is_logged_with_advice(half):
         with pytest.raises(grpc.RpcError) as refused:
             call(b"", timeout=LIMIT)
     assert refused.value.code() == grpc.StatusCode.UNAVAILABLE
-    half.wait_for_line("a client's TLS handshake failed: it speaks without TLS")
+    half.wait_for_line("a client's TLS handshake failed: it does not use TLS")
 
 
 def test_tls_to_a_plain_port_is_logged_with_advice(half):
@@ -335,13 +335,13 @@ def test_unusable_tls_files_end_the_start_with_advice(protocol, files):
         (pair(key=files.folder), "failed to read"),
         (pair(written(files, "empty", b"")), "empty' holds no certificate", "the file is empty"),
         (pair(der), "der.pem' holds no certificate", "looks like DER"),
-        (pair(good.key, good.certificate), "holds no certificate", "exchanged"),
-        (pair(key=good.certificate), "holds no private key", "exchanged"),
+        (pair(good.key, good.certificate), "holds no certificate", "swapped"),
+        (pair(key=good.certificate), "holds no private key", "swapped"),
         (pair(key=written(files, "cut", key[:100])), "cut'"),
         (pair(written(files, "broken", certificate.replace(b"\nM", b"\nA", 1))), "broken' is not usable"),
         (pair(key=secret), "secret.key' is encrypted", "openssl pkey"),
         (pair(key=old), "old.key' is encrypted"),
-        (pair(key=other.key), "is not that of the certificate in", "CN=localhost"),
+        (pair(key=other.key), "does not belong to the certificate in", "CN=localhost"),
         (pair(turned), "number 2 of the file", "it must be the first"),
         (expired, "expired on 20", "renew it"),
         (pair("/dev/zero"), "not a regular file"),
@@ -432,4 +432,4 @@ def test_version_1_certificates_are_warned_about_or_refused(files):
         infers(stock(server, "grpc", roots, files.client), "grpc")
         with pytest.raises(InferenceServerException):
             infers(stock(server, "grpc", roots, old), "grpc")
-        server.wait_for_line("the client's certificate is of version 1, which says neither whose it is nor what for")
+        server.wait_for_line("the client's certificate is of version 1, which has no names or purposes")

@@ -110,12 +110,12 @@ def test_a_new_certificate_loses_no_connection(files, live):
 
 
 def test_a_broken_pair_keeps_the_old_certificate(files, live):
-    failed = "the TLS files cannot be used as they are now, the certificate of before stays: "
+    failed = "the new TLS files cannot be used, so the previous certificate stays: "
     running, other = live.server, files.authority.issue()
     before = serial_shown(files, running.http)
     running.log_begins = len(running.log)
     shutil.copy(other.key, live.pair.key)
-    running.wait_for_line(f"{failed}the key in '.*' is not that of the certificate")
+    running.wait_for_line(f"{failed}the key in '.*' does not belong to the certificate")
     assert serial_shown(files, running.http) == before
     install(files.authority.issue(days=-1), live.pair)
     running.wait_for_line(f"{failed}.* expired on ")

@@ -204,7 +204,7 @@ def test_the_second_start_fetches_nothing(tmp_path):
     with Up(*free(), home=tmp_path, env=nothing(tmp_path)) as up:
         up.serving()
         assert paste(up.line)["kind"] == ["elf"]
-        assert "To be installed" not in up.text() and "download" not in up.text()
+        assert "Installing " not in up.text() and "download" not in up.text()
 
 
 def test_the_sentence_example_answers(tmp_path):
@@ -230,7 +230,7 @@ def test_the_built_in_example_needs_no_download(tmp_path):
 def failures(tmp_path):
     closed = nothing(tmp_path)
     yield "no network", closed, None, ["cannot reach", "PIP_FIND_LINKS", WHEEL]
-    yield "never", closed, ["--runtime-downloads=never"], ["--runtime-downloads=never forbids"]
+    yield "never", closed, ["--runtime-downloads=never"], ["--runtime-downloads=never prevents"]
     for fault, words in {"missing": ["answers 404"], "wrong": ["sha256"], "cut": ["the connection ended after"]}.items():
         yield fault, PackageIndex(magika=fault), None, words
 
@@ -245,7 +245,7 @@ def test_without_the_model_the_built_in_example_answers(tmp_path, case):
             up.serving()
             assert paste(up.line)["OUTPUT0"] == [11, 22, 33, 44]
             text = up.text()
-            for word in [*words, "magika could not be fetched: ", "In its place: simple", "galatea up my.onnx"]:
+            for word in [*words, "magika cannot be served: ", "Serving simple instead", "galatea up my.onnx"]:
                 assert word in text, text
         named = Up("magika", *free(), *(options or []), home=home, env=env)
         assert named.stop_by_itself() == 1
@@ -260,7 +260,7 @@ def test_an_interrupted_download_is_resumed(tmp_path):
         assert "trying again" in named.text()
     with PackageIndex() as index, Up("magika", *free(), home=tmp_path, env=index.environment()) as up:
         up.serving()
-        assert "going on where it stopped" in up.text()
+        assert "resuming where it stopped" in up.text()
         assert paste(up.line)["kind"] == ["elf"]
 
 
@@ -458,7 +458,7 @@ def test_serve_on_a_terminal_ends_with_a_closing_line(tmp_path):
     text, answer = terminal(words, {})
     assert answer == {"OUTPUT0": [1.0, 1.0]}
     assert "Signal (2) received." in text.splitlines(), "scripts match it"
-    assert text.splitlines()[-1] == "Stopped: nothing was left unanswered."
+    assert text.splitlines()[-1] == "Stopped: every request was answered."
     with servers.galatea(tmp_path) as server:
         server.stop()
         assert "Stopped:" not in server.text(), "not where a script reads"

@@ -104,7 +104,7 @@ def test_an_unload_ends_a_hanging_worker_without_a_client(server):
     server.wait_for_line("the model hangs now")
     raw_http.close(held)
     assert clients.ask(server.http, "POST", "/v2/repository/models/hangs/unload", {})[0] == 200
-    server.wait_for_line("its model is being unloaded, nobody waits for what it does, and it did not end that within 1 s")
+    server.wait_for_line("its model is being unloaded, and it did not end an execution that nobody waits for within 1 s")
     server.wait_for_line("successfully unloaded 'hangs' version 1")
     eventually("its process is gone", lambda: len(processes.running(server.pid)) == len(before) - 1)
     assert not any("is being restarted" in line and "hangs" in line for line in server.log)
@@ -113,5 +113,5 @@ def test_an_unload_ends_a_hanging_worker_without_a_client(server):
 def test_sighup_without_log_files_changes_nothing(server):
     """There is neither an access log nor a log file here."""
     server.process.send_signal(signal.SIGHUP)
-    server.wait_for_line("SIGHUP: the logs, the TLS files and the policy are read again, where there are any")
+    server.wait_for_line("SIGHUP: opening the logs again, reading the TLS files and the policy again")
     assert run(server, "numbers", "") == (200, [1])

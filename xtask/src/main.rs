@@ -19,6 +19,7 @@ mod process;
 mod setup;
 mod soak;
 mod suite;
+mod texts;
 mod tidy;
 
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ usage: cargo xtask <task> [options]
   tidy [--record]
                      check what reviewers would: layers, circles of files, `unsafe`, names, comments, pages and more;
                      --record: lower the counts that are still allowed (tests/*-allowed.txt) to what there is
+  texts [--draw N] [--seed N]
+                     print every text that people read (errors, logs, help, console), or some drawn by chance
   hook               have git refuse commits whose subject is longer than 72 characters
   codegen [--check]  regenerate the protobuf code (or say whether it is up to date)
   deny               licences, bans and sources of all dependencies
@@ -90,6 +93,7 @@ fn run() -> Result<()> {
         "dist" => dist::run(&rest),
         "docs" => docs::run(&rest),
         "setup" => setup::run(&rest),
+        "texts" => texts::run(&rest),
         "tidy" => tidy::run(&rest),
         "codegen" => codegen::run(&rest),
         "deny" => suite::deny(),

@@ -20,7 +20,7 @@ mod prepared;
 mod private_fields;
 mod questions;
 mod ratchet;
-mod source;
+pub mod source;
 mod threats;
 mod time;
 mod tuples;

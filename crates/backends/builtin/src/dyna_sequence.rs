@@ -105,6 +105,6 @@ fn correlation_id(request: &InferRequest) -> Result<u64> {
     let text = byte_strings::elements(data).next().and_then(Result::ok).unwrap_or_default();
     let text = String::from_utf8_lossy(text);
     text.parse().map_err(|_| {
-        Error::invalid_arg(format!("correlation id '{text}' is no number, which this model needs"))
+        Error::invalid_arg(format!("correlation id '{text}' is not a number, as this model needs"))
     })
 }

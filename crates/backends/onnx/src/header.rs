@@ -33,13 +33,13 @@ const ORT: &[u8] = b"ORTM";
 pub(crate) enum HeaderError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("it is not an ONNX model, or not the whole of one")]
+    #[error("it is not an ONNX model, or it is incomplete")]
     Malformed,
     #[error("it is in ONNX Runtime's own format (ORT), which only ONNX Runtime reads")]
     OrtFormat,
     #[error("it has no graph")]
     NoGraph,
-    #[error("it has more parts than are looked at")]
+    #[error("it has too many parts to inspect")]
     TooManyFields,
 }
 

@@ -59,7 +59,7 @@ impl Inspector for OnnxInspector {
 fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     Header::of_file(path).map_err(|error| match error {
         HeaderError::OrtFormat if is_named_ort(path) => NotDeclared(format!(
-            "the file of model '{}' is in ONNX Runtime's own format (ORT): only ONNX Runtime can tell what is in it, when the \
+            "the file of model '{}' is in ONNX Runtime's own format (ORT): its inputs and outputs are known once the \
              model is loaded",
             context.model_name
         ))
@@ -73,7 +73,7 @@ fn known_shapes(header: &Header, model: &str) -> Result<()> {
     match header.without_shape.first() {
         None => Ok(()),
         Some(name) => Err(NotDeclared(format!(
-            "the file of model '{model}' does not say the shape of '{name}': only ONNX Runtime can tell, when the model is \
+            "the file of model '{model}' does not say the shape of '{name}': ONNX Runtime finds it when the model is \
              loaded"
         ))
         .into()),

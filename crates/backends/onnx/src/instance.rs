@@ -112,7 +112,7 @@ impl OnnxInstance {
         let model = &*self.model;
         let computed = self.sessions.place(|session, mode| run.compute(model, session, mode));
         let Err(error) = computed else { return Ok(Outputs::Bound(run)) };
-        log::debug!("model '{}': run again with new tensors: {error}", model.config.name());
+        log::debug!("model '{}': retrying with new tensors: {error}", model.config.name());
         let outputs = self.compute(&self.values(&run.given())?, wanted);
         let mut bound = self.bound.borrow_mut();
         match outputs.is_ok() {

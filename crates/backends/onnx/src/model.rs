@@ -187,7 +187,7 @@ fn no_tensorrt(model: &str, version: &str, cause: Error) -> Error {
 }
 
 pub(crate) fn no_instance(config: &ModelConfig) -> Error {
-    Error::internal(format!("model '{}' has no instance anywhere", config.name()))
+    Error::internal(format!("model '{}' has no instances", config.name()))
 }
 
 fn bindings<'s>(

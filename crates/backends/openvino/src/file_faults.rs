@@ -55,14 +55,14 @@ pub(crate) fn wrong_weights(
     let text = match fs::metadata(&weights) {
         Ok(found) if found.len() >= needed => return None,
         Ok(found) => format!(
-            "the file '{name}' with the weights of the model has {} bytes, and the model takes {needed} from it",
+            "the file '{name}' with the weights of the model has {} bytes, but the model needs {needed}",
             found.len()
         ),
         Err(_) => format!("the file '{name}' with the weights of the model is missing"),
     };
     Some(
         Diagnostic::error(text)
-            .with_advice("copy both files of the model, which are from the same export")
+            .with_advice("copy both files of the model from the same export")
             .at(version.place(path)),
     )
 }

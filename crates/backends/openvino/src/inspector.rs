@@ -63,12 +63,12 @@ impl Inspector for OpenVinoInspector {
 
 fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     if !is_ir(path) {
-        return Err(cannot_tell(context.model_name, "is no IR file (.xml)"));
+        return Err(cannot_tell(context.model_name, "is not an IR file (.xml)"));
     }
     match Header::of_file(path) {
         Ok(header) => Ok(header),
         Err(HeaderError::TooLarge) => {
-            Err(cannot_tell(context.model_name, "is too large to look into"))
+            Err(cannot_tell(context.model_name, "is too large to inspect"))
         }
         Err(error) => Err(not_readable(&error, path, context).into_error(Code::InvalidArg)),
     }
@@ -76,7 +76,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
 
 fn cannot_tell(model: &str, why: &str) -> galatea_types::Error {
     NotDeclared(format!(
-        "the file of model '{model}' {why}: only OpenVINO can tell its inputs and outputs, when the model is loaded"
+        "the file of model '{model}' {why}: OpenVINO finds its inputs and outputs when the model is loaded"
     ))
     .into()
 }
@@ -92,7 +92,7 @@ fn known_shapes(header: &Header, model: &str) -> Result<()> {
     match all.find(|declared| declared.info.dims.is_none()) {
         None => Ok(()),
         Some(open) => Err(NotDeclared(format!(
-            "the file of model '{model}' does not say the shape of '{}': only OpenVINO can tell, when the model is loaded",
+            "the file of model '{model}' does not say the shape of '{}': OpenVINO finds it when the model is loaded",
             open.info.name
         ))
         .into()),

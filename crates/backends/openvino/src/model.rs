@@ -169,7 +169,7 @@ fn report(compiled: &CompiledModel, settings: &Settings, config: &ModelConfig, s
     );
     if settings.precision != "f32" && precision != settings.precision {
         log::warn!(
-            "model '{}': this processor does not compute in {}, so that {precision} is used",
+            "model '{}': this processor does not support {}: {precision} is used instead",
             config.name(),
             settings.precision
         );

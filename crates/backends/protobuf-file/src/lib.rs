@@ -19,10 +19,10 @@ pub enum ReadError {
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
     /// It is not protobuf, or not the whole file.
-    #[error("it is damaged, or not the whole of the file")]
+    #[error("it is damaged or incomplete")]
     Malformed,
     /// It has more fields than are read.
-    #[error("it has more parts than are looked at")]
+    #[error("it has too many parts to inspect")]
     TooManyFields,
 }
 

@@ -81,8 +81,8 @@ impl Inspector for PythonInspector {
         let code = self.code(context, config.default_model_filename(), &config.parameters())?;
         if may_complete(&code) && !(config.has_inputs() && config.has_outputs()) {
             let text = format!(
-                "the code of model '{}' may complete its configuration (auto_complete_config), and runs when the model is \
-                 loaded only",
+                "the code of model '{}' may complete its configuration (auto_complete_config), and runs only when \
+                 the model is loaded",
                 context.model_name
             );
             return Err(NotDeclared(text).into());

@@ -44,7 +44,7 @@ impl Package {
             match install_below(&data_folder.join("python-worker")) {
                 Ok(folder) => return Ok(Self { folder, _temporary: None }),
                 Err(error) => log::warn!(
-                    "cannot keep the Python worker in '{}' ({error}): it is written to a temporary folder",
+                    "cannot keep the Python worker in '{}' ({error}): it uses a temporary folder instead",
                     data_folder.display()
                 ),
             }
@@ -52,7 +52,7 @@ impl Package {
         let temporary = tempfile::Builder::new().prefix("galatea-python-").tempdir();
         let written = temporary.and_then(|folder| write(folder.path()).map(|()| folder));
         let temporary = written.map_err(|error| {
-            Error::unavailable(format!("no place for the Python worker: {error}"))
+            Error::unavailable(format!("cannot store the Python worker: {error}"))
                 .with_source(error)
         })?;
         Ok(Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) })

@@ -39,7 +39,7 @@ impl TemporaryFolder {
         static LEFT: Once = Once::new();
         LEFT.call_once(|| remove_left(&std::env::temp_dir()));
         let folder = (0..TRIES).find_map(|_| try_create().transpose());
-        let folder = folder.unwrap_or_else(|| Err(io::Error::other("others take it away")));
+        let folder = folder.unwrap_or_else(|| Err(io::Error::other("other processes remove it")));
         folder.map_err(|error| {
             let text = format!("no folder for a model's temporary files: {error}");
             Error::unavailable(text).with_source(error)

@@ -174,7 +174,7 @@ impl WorkerRules {
         match gaps.as_slice() {
             [] => log::info!("Python models are isolated: --python-isolation={}", level.name()),
             gaps => log::warn!(
-                "--python-isolation={} is in force only in part, as this kernel cannot do all of it: {}",
+                "--python-isolation={} is only partly in force, because this kernel lacks some of it: {}",
                 level.name(),
                 gaps.join("; ")
             ),

@@ -11,7 +11,7 @@ pub(crate) fn cannot_read(path: &Path, reason: impl Display) -> Error {
 
 pub(crate) fn cannot_write(path: &Path, reason: impl Display) -> Error {
     Error::unavailable(format!(
-        "cannot write to '{}': {reason}; GALATEA_HOME names another folder for what Galatea keeps",
+        "cannot write to '{}': {reason}; set GALATEA_HOME to another folder",
         path.display()
     ))
 }
@@ -21,7 +21,7 @@ pub(crate) enum DownloadError {
     #[error(transparent)]
     Http(HttpFailure),
     /// It is longer than any pinned file.
-    #[error("it is longer than any file that is fetched")]
+    #[error("it is larger than any file that this program fetches")]
     TooLong,
     /// The disk is full, or a permission is missing.
     #[error("it cannot be written: {0}")]

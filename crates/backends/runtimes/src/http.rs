@@ -32,8 +32,7 @@ impl IndexClient {
         let proxies = match &settings.proxy {
             None => Proxies::for_all(environment),
             Some(proxy) => Proxies::only(proxy).ok_or_else(|| {
-                let text =
-                    "the proxy of pip's settings cannot be used: it is no address of a proxy";
+                let text = "the proxy in pip's settings is not a valid address of a proxy";
                 Error::invalid_arg(text)
             })?,
         };

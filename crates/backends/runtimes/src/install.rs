@@ -133,7 +133,7 @@ fn pinned_wheel<'a>(package: &Package<'_>, part: &'a Part<'_>) -> Result<&'a Whe
     part.wheel().ok_or_else(|| {
         let Package { title, version, otherwise, .. } = package;
         let arch = std::env::consts::ARCH;
-        Error::unsupported(format!("{title} {version} is not offered for {arch}: {otherwise}"))
+        Error::unsupported(format!("{title} {version} is not available for {arch}: {otherwise}"))
     })
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn lock(folder: &Path, stop: &Stop, progress: &mut dyn Progress) -> R
             Err(TryLockError::Error(e)) => return Err(cannot_write(&path, e)),
         }
         if !std::mem::replace(&mut is_told, true) {
-            progress.note("another installation is under way, waiting for it");
+            progress.note("waiting for another installation to end");
         }
         // The kernel notifies nobody of a free lock, and a thread that waits in the kernel cannot be stopped.
         stop.wait(LOCK_RETRY_INTERVAL);

@@ -215,7 +215,7 @@ fn a_file_of_unbounded_length_is_not_downloaded() {
     let package = Package::new();
     let endless = attempt(&package, &[Fault::Endless]);
     let error = endless.outcome.unwrap_err();
-    assert!(error.message().contains("longer than any file"), "{error}");
+    assert!(error.message().contains("larger than any file"), "{error}");
     assert!(!part(endless.folder.path()).exists());
 }
 
@@ -276,7 +276,7 @@ fn a_read_only_folder_is_reported_with_its_variable() {
     let message = error.unwrap_err().message().to_owned();
     let path = format!("cannot write to '{}/", file.display());
     assert!(
-        message.starts_with(&path) && message.contains("GALATEA_HOME names another folder"),
+        message.starts_with(&path) && message.contains("GALATEA_HOME to another folder"),
         "{message}"
     );
 }

@@ -174,9 +174,9 @@ impl fmt::Display for ExitReason {
 
 fn name_of(signal: i32) -> Option<&'static str> {
     Some(match signal {
-        libc::SIGKILL => "SIGKILL: killed, perhaps for lack of memory",
-        libc::SIGSEGV => "SIGSEGV: it accessed memory it may not",
-        libc::SIGABRT => "SIGABRT: it gave up",
+        libc::SIGKILL => "SIGKILL: killed, perhaps because memory ran out",
+        libc::SIGSEGV => "SIGSEGV: it accessed invalid memory",
+        libc::SIGABRT => "SIGABRT: it aborted",
         libc::SIGTERM => "SIGTERM",
         libc::SIGBUS => "SIGBUS",
         libc::SIGILL => "SIGILL",

@@ -83,7 +83,7 @@ fn inherited(words: &[String]) -> io::Result<[OwnedFd; 4]> {
     distinct.sort_unstable();
     distinct.dedup();
     if distinct.len() != numbers.len() || distinct.iter().any(|n| *n < 0 || standard.contains(n)) {
-        return Err(io::Error::other("these are no four descriptors"));
+        return Err(io::Error::other("four descriptors are expected"));
     }
     for number in numbers {
         // SAFETY: only asks; a number that is no descriptor is an error.

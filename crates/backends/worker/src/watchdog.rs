@@ -109,7 +109,7 @@ pub(crate) enum ReplaceReason {
     #[error("its process is stopped; {setting}=0 lets it wait")]
     Stopped { setting: &'static str },
     #[error(
-        "its model is being unloaded, nobody waits for what it does, and it did not end that within {} s ({setting})",
+        "its model is being unloaded, and it did not end an execution that nobody waits for within {} s ({setting})",
         limit.as_secs_f64()
     )]
     Abandoned { limit: Duration, setting: &'static str },

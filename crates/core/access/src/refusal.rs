@@ -93,8 +93,7 @@ pub enum AccessError {
     },
     /// Nobody has the role: 403, PERMISSION_DENIED.
     #[error(
-        "no client of this server has the role '{role}' for {scope}; started with --auth-policy, it gives it to those who \
-         should have it"
+        "no client of this server has the role '{role}' for {scope}; grant it in a policy (--auth-policy)"
     )]
     Closed {
         /// The role that the action needs.

@@ -19,9 +19,8 @@ pub struct PathRules {
 /// A path that may not be followed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{setting} '{path}' leads out of the model's folder: in a configuration that is sent with a load request it may \
-     not, unless the model's configuration in the repository has the same, or the server was started with \
-     --allow-override-paths=true"
+    "{setting} '{path}' leads out of the model's folder. The configuration of a load request may do so only if that \
+     in the repository has the same path, or the server runs with --allow-override-paths=true"
 )]
 pub struct PathError {
     setting: String,

@@ -31,8 +31,8 @@ const ELSEWHERE: &[(&[&str], &str, &str)] = &[
     (
         &["vllm"],
         "vllm",
-        "its model.json names a language model for the library vllm, which wants a GPU. Call the library from a model.py \
-         with `backend: \"python\"`, or use a server made for language models, as `vllm serve`",
+        "its model.json names a language model for the library vllm, which needs a GPU. Call the library from a \
+         model.py with `backend: \"python\"`, or use a server made for language models, as `vllm serve`",
     ),
     (
         &["tensorrtllm", "tensorrt_llm", "trtllm"],
@@ -100,7 +100,7 @@ pub(crate) fn platform_advice(platform: &str) -> String {
     let name = platform.to_ascii_lowercase();
     let is_other = |(right, others): &&(&str, &str)| *right == name || has_word(others, &name);
     if let Some((backend, _)) = OTHER_NAMES.iter().find(is_other) {
-        let is_its_name = if *backend == name { "that is the name of a backend: " } else { "" };
+        let is_its_name = if *backend == name { "it is the name of a backend: " } else { "" };
         let of_backend =
             MODEL_FILES.iter().find(|f| f.backend == *backend && !f.platform.is_empty());
         let or =
@@ -154,10 +154,10 @@ mod tests {
         let cases = [
             (
                 "onnxruntime",
-                "that is the name of a backend: write `backend: \"onnxruntime\"` or `platform: \"onnxruntime_onnx\"`",
+                "it is the name of a backend: write `backend: \"onnxruntime\"` or `platform: \"onnxruntime_onnx\"`",
             ),
             ("onnx", "write `backend: \"onnxruntime\"` or `platform: \"onnxruntime_onnx\"`"),
-            ("python", "that is the name of a backend: write `backend: \"python\"`"),
+            ("python", "it is the name of a backend: write `backend: \"python\"`"),
             ("pytorch_libtroch", "did you mean `platform: \"pytorch_libtorch\"`?"),
         ];
         for (platform, expected) in cases {

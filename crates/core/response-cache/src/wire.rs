@@ -18,7 +18,7 @@ const MAX_RANK: u8 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// They begin differently.
-    #[error("it is no response, or one of another version")]
+    #[error("it is not a response, or one of another version")]
     Form,
     /// They end too early or too late.
     #[error("it has another length than it says")]

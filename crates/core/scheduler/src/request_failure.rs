@@ -49,13 +49,13 @@ pub(crate) enum RequestFailure {
     )]
     SequenceLost { id: CorrelationId, model: String, reason: Error },
     #[error(
-        "inference request for sequence {id} to model '{model}': the sequence was idle for longest when the states of \
-         others needed its memory, and its state is gone. Begin the sequence again, with the START flag, or allow more \
-         with --memory-budget"
+        "inference request for sequence {id} to model '{model}': the server removed its state, because it was idle \
+         for longest and others needed the memory. Begin the sequence again, with the START flag, or allow more with \
+         --memory-budget"
     )]
     SequenceGaveWay { id: CorrelationId, model: String },
     #[error(
-        "correlation ID '{id}' of the request to model '{model}' is no {data_type}, which the model takes as \
+        "correlation ID '{id}' of the request to model '{model}' is not a {data_type}, which the model takes as \
          CONTROL_SEQUENCE_CORRID"
     )]
     CorrelationIdType { id: CorrelationId, model: String, data_type: DataType },

@@ -84,7 +84,7 @@ function drawRoutes(document) {
   search.addEventListener("input", draw);
   draw();
   const { ready, shown } = document["x-galatea-models"] ?? {};
-  const some = ready > shown ? ` Of ${ready} models that are ready ${shown} have entries; openapi.json?model=NAME has those of one.` : "";
+  const some = ready > shown ? ` ${shown} of ${ready} ready models have entries; openapi.json?model=NAME has those of one model.` : "";
   const intro = element("p", { class: "faint" }, `${document.info.title} ${document.info.version}. The same for programs: `, element("a", { href: "openapi.json" }, "openapi.json"), `.${some}`);
   return [intro, element("div", { class: "tools" }, search), ...sections.map((section) => section.node)];
 }

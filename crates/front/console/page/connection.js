@@ -38,7 +38,7 @@ export function isLost(reason, seconds, hurry) {
   if (live.dataset.kind !== "lost") announce(`Connection lost: ${reason}. Trying again.`);
   show("lost", "Not connected");
   document.body.classList.toggle("stale", known.server !== null);
-  const since = known.server ? ` What is shown is from ${clock(known.time)}.` : "";
+  const since = known.server ? ` The figures shown are from ${clock(known.time)}.` : "";
   const countdown = element("span", {});
   let left = seconds;
   const count = () => setText(countdown, left > 0 ? `Trying again in ${left} s. ` : "Trying again. ");
@@ -54,7 +54,7 @@ export function isLost(reason, seconds, hurry) {
 export function isRefused(error) {
   if (!headerForm(error, () => {})) return null;
   show("lost", "Restricted");
-  announce("The server wants the value of a header.");
+  announce("The server requires a header.");
   return new Promise((done) => {
     fill(headerForm(error, done));
     banner.querySelector("input").focus();

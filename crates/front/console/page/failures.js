@@ -113,7 +113,7 @@ export function failuresPage(model) {
     setText(count, counted(own.length, "request"));
     const all = known.failures.at(-1)?.sequence ?? 0;
     const kept = known.failures.length;
-    setText(told, all > kept ? `The last ${kept} of ${counted(all, "request")} that failed since the server has started. Only the server's memory keeps them.` : "Requests that failed since the server has started: the last 100 are kept, in the server's memory alone.");
+    setText(told, all > kept ? `The last ${kept} of ${counted(all, "request")} that failed since the server started. Only the server's memory keeps them.` : "Requests that failed since the server started. The server keeps the last 100 in its memory only.");
   }
   const tools = element("div", { class: "tools" }, element("label", { for: "of-model" }, "Model"), choice, count);
   return { node: element("div", {}, element("h1", {}, "Failed requests"), told, tools, groups.node, title, each.node), update, title: "Failed requests" };

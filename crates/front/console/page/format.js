@@ -56,7 +56,7 @@ export function counted(count, name) {
 
 /** How loaded the server is: a share of what it can do at once, and what that means. */
 export function loadText(load) {
-  return [percent(load), load > 1 ? "of what the instances can do; requests wait" : "of what the instances can do"];
+  return [percent(load), load > 1 ? "of the capacity of all instances; requests wait" : "of the capacity of all instances"];
 }
 
 /** A share of failed requests as a figure, its note and whether it is too large. */

@@ -168,7 +168,7 @@ export function modelList() {
     setChildren(body, keys.map((key) => rows.get(key).node));
     const left = view.order.length - keys.length;
     const missing = known.leftOut ? `; ${counted(known.leftOut, "version")} more than the console shows` : "";
-    setText(shown, view.order.length ? `${figure(keys.length, 0)} of ${counted(view.order.length, "version")}${missing}` : `No model fits${missing}.`);
+    setText(shown, view.order.length ? `${figure(keys.length, 0)} of ${counted(view.order.length, "version")}${missing}` : `No model matches${missing}.`);
     setText(more, `Show ${Math.min(left, STEP * 4)} more`);
     more.hidden = left <= 0;
     head.update();

@@ -48,13 +48,13 @@ function figures() {
   return { node: element("dl", { class: "stats" }, ...stats.map((one) => one.node)), update };
 }
 
-/** Where the time of a request goes, of those in the last minutes. */
+/** Time of a request by phase, of those in the last minutes. */
 function timeSpent() {
   const names = ["queue", "input", "compute", "output"];
   const parts = stack(names);
   const values = names.map(() => element("b", {}, "–"));
   const entries = names.map((name, at) => [element("span", { class: `swatch s${at}`, "aria-hidden": "true" }), `${name} `, values[at]]);
-  const node = element("section", {}, element("h3", {}, "Where the time of a request goes"), parts.node, legend(entries));
+  const node = element("section", {}, element("h3", {}, "Time of a request by phase"), parts.node, legend(entries));
   function update(history) {
     const ms = partsOfTime(history);
     node.hidden = !ms;
@@ -129,7 +129,7 @@ function interfaceOf(name) {
       const [metadata, config] = await Promise.all(["", "/config"].map(async (end) => (await ask(path + end, { headers })).json()));
       if (mine !== attempt) return;
       const pretty = element("pre", { tabindex: 0, role: "region", "aria-label": "Configuration" }, JSON.stringify(config, null, 2));
-      node.replaceChildren(...tensors("Inputs", metadata.inputs, config.input), ...tensors("Outputs", metadata.outputs, config.output), element("h3", {}, "Configuration, as it is completed"), pretty);
+      node.replaceChildren(...tensors("Inputs", metadata.inputs, config.input), ...tensors("Outputs", metadata.outputs, config.output), element("h3", {}, "Completed configuration"), pretty);
     } catch (error) {
       if (mine === attempt) node.replaceChildren(refusal(error, () => read(path)));
     }
@@ -140,7 +140,7 @@ function interfaceOf(name) {
     if (wanted === shownFor) return;
     shownFor = wanted;
     if (wanted !== "no") read(path);
-    else node.replaceChildren(element("p", { class: "faint" }, fitsPath(name) ? "What a model takes is known once it is loaded." : "The model's name cannot stand in an address."));
+    else node.replaceChildren(element("p", { class: "faint" }, fitsPath(name) ? "The inputs of a model are known once it is loaded." : "The model's name cannot be part of an address."));
   }
   return { node, update };
 }

@@ -68,7 +68,7 @@ function emptyPage() {
     element("h2", {}, "There is no model yet"),
     element("p", {}, "Put a model into the folder that the server was started with (--model-repository), for example"),
     element("pre", {}, "my_model/\n  1/model.onnx"),
-    element("p", {}, "The configuration is made from the file where it says enough. ", last[0]),
+    element("p", {}, "The server makes the configuration from the file if the file says enough. ", last[0]),
     ...last.slice(1),
   );
 }

@@ -14,7 +14,7 @@ export function wantedHeader(error) {
 export function headerForm(error, again) {
   const name = wantedHeader(error);
   if (!name) return null;
-  const wrong = name in headers ? `The value that was given for ${name} is not the one the server expects.` : `This part of the server is restricted: it wants the header ${name}.`;
+  const wrong = name in headers ? `The server does not accept this value of ${name}.` : `This part of the server is restricted: it requires the header ${name}.`;
   const value = element("input", { type: "password", id: "header-value", autocomplete: "off", required: "" });
   const label = element("label", { for: "header-value" }, `Value of ${name}`);
   const form = element("form", { class: "ask" }, element("p", {}, wrong), label, value, element("button", { type: "submit" }, "Use it"));

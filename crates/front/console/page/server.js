@@ -27,7 +27,7 @@ function facts(server) {
     ["Restricted calls", server.restricted.join(", ") || "none"],
     ["Consoles open", figure(server.watchers, 0)],
   ];
-  if (server.repositories_away > 0) all.push(["Repositories away", `${figure(server.repositories_away, 0)} cannot be read now; the log says why`]);
+  if (server.repositories_away > 0) all.push(["Unreachable repositories", `${figure(server.repositories_away, 0)} cannot be read now; the log says why`]);
   if (server.load !== null) all.push(["Load", loadText(server.load).join(" ")]);
   server.gpus.forEach((gpu, at) => {
     const power = gpu.power_watts === null ? "" : `, ${figure(gpu.power_watts, 0)} W`;
@@ -41,7 +41,7 @@ function sections({ ports, options, runtimes }) {
   const one = (title, columns, rows) => (rows.length ? [element("section", {}, element("h2", {}, title), region(title, table("", columns, rows)))] : []);
   const repositories = options.filter(([name]) => REPOSITORY.test(name)).map(([, path]) => [text(path, "reason")]);
   const others = options.filter(([name]) => !REPOSITORY.test(name)).map(([name, value]) => [text(name), text(value || "–", "reason")]);
-  const opened = Object.entries(runtimes).map(([backend, { version, path }]) => [text(backend), text(version || (path === "built-in" ? "built in" : "not told")), text(path === "built-in" ? "in the program" : path, "reason")]);
+  const opened = Object.entries(runtimes).map(([backend, { version, path }]) => [text(backend), text(version || (path === "built-in" ? "built in" : "unknown")), text(path === "built-in" ? "in the program" : path, "reason")]);
   return [
     ...one("Ports", ["*Service", "*Address", "*Encrypted"], ports.map(({ service, address, is_encrypted: isEncrypted }) => [text(service), text(address), text(isEncrypted ? "TLS" : "no")])),
     ...one("Repositories", ["*Path"], repositories),

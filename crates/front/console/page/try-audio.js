@@ -9,7 +9,7 @@ export async function readAudio(file, rate) {
   if (!(rate >= 3000 && rate <= 384000)) throw new Error("the rate must be 3000 to 384000 a second");
   const context = new OfflineAudioContext(1, 1, rate);
   const sound = await context.decodeAudioData(await file.arrayBuffer()).catch(() => {
-    throw new Error(`${file.name} is no sound that this browser reads`);
+    throw new Error(`${file.name} is not a sound that this browser can read`);
   });
   if (sound.length > MOST_SAMPLES) throw new Error(`${file.name} has more than ${MOST_SAMPLES} samples`);
   return joined(Array.from({ length: sound.numberOfChannels }, (_, channel) => sound.getChannelData(channel)));

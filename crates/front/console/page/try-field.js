@@ -14,7 +14,7 @@ function shapeFields(input, hasBatch) {
   const fields = input.shape.map((dim, axis) => (dim < 0 ? dimension(input, axis, hasBatch) : null));
   const parts = input.shape.map((dim, axis) => fields[axis] ?? element("span", {}, dim));
   const separated = parts.flatMap((part, at) => (at ? [" × ", part] : [part]));
-  const hint = fields.some(Boolean) ? [element("span", { class: "try-hint" }, "left empty: what the data has, else 1")] : [];
+  const hint = fields.some(Boolean) ? [element("span", { class: "try-hint" }, "empty: the size of the data, else 1")] : [];
   const node = element("div", { class: "try-shape" }, element("span", {}, "Shape "), ...separated, ...hint);
   const typed = () => fields.map((field, axis) => (field ? typedNumber(field, `dimension ${axis + 1}`, { isWhole: true, low: 0 }) : null));
   return { node, typed };

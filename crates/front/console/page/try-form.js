@@ -49,7 +49,7 @@ export function typedNumber(control, what, { isWhole = false, low = -Infinity, h
   if (!text) return null;
   const value = Number(text);
   const fits = Number.isFinite(value) && value >= low && value <= high && (!isWhole || Number.isSafeInteger(value));
-  if (!fits) throw new FieldError(control, `${what}: "${text}" is no ${isWhole ? "whole " : ""}number${low > -Infinity ? ` from ${low} on` : ""}`);
+  if (!fits) throw new FieldError(control, `${what}: "${text}" is not a ${isWhole ? "whole " : ""}number${low > -Infinity ? ` from ${low} on` : ""}`);
   return value;
 }
 

@@ -118,7 +118,7 @@ export function drawn({ pixels, width, height }, label) {
 /** The pixels of an image file, stretched to a size or cut in its middle to the size's proportions; without a size, its own. */
 export async function readImage(file, { width, height, fit }) {
   const bitmap = await createImageBitmap(file).catch(() => {
-    throw new Error(`${file.name} is no image that this browser reads`);
+    throw new Error(`${file.name} is not an image that this browser can read`);
   });
   const size = { width: width ?? bitmap.width, height: height ?? bitmap.height };
   if (size.width * size.height > MOST_PIXELS) throw new Error(`${size.width} x ${size.height} pixels are too many: choose a size`);

@@ -24,11 +24,11 @@ function outputRow(output, hasLabels) {
 /** `outputs` have name, datatype, shape and label file. */
 export function outputOptions(outputs, isDecoupled) {
   const rows = outputs.map((output) => outputRow(output, Boolean(output.labels) && !isDecoupled));
-  const forms = [["auto", "JSON, or bytes where they are many"], ["json", "JSON"], ["binary", "bytes"], ["lines", "responses one by one, as they come"]];
+  const forms = [["auto", "JSON, or bytes for large tensors"], ["json", "JSON"], ["binary", "bytes"], ["lines", "responses one by one, as they come"]];
   const form = choice("form", forms, isDecoupled ? "lines" : "auto");
   const message = messageFor(() => form);
   const summary = element("summary", {}, "Outputs");
-  const node = element("details", { class: "try-options", "data-options": "outputs" }, summary, ...rows.map((row) => row.row), labelled("The answer comes as", form), message.node);
+  const node = element("details", { class: "try-options", "data-options": "outputs" }, summary, ...rows.map((row) => row.row), labelled("Format of the answer", form), message.node);
   const read = () => {
     const all = rows.map((row) => row.read());
     const wanted = all.filter((output) => output.isWanted);
@@ -46,7 +46,7 @@ function typedValue(kind, control) {
   if (kind === "bool" && /^(true|false)$/.test(text.trim())) return text.trim() === "true";
   if (kind === "number" && /^-?\d+$/.test(text.trim())) return BigInt(text.trim());
   if (kind === "number" && text.trim() && Number.isFinite(Number(text))) return Number(text);
-  throw new FieldError(control, `"${text}" is no ${kind === "bool" ? "true or false" : "number"}`);
+  throw new FieldError(control, `"${text}" is not ${kind === "bool" ? "true or false" : "a number"}`);
 }
 
 function parameterRow(remove) {

@@ -32,7 +32,7 @@ function addTo(open, kind) {
 }
 
 function addElement(open, elements, word) {
-  if (!open.length) throw new Error(`"${word}" stands outside of the list`);
+  if (!open.length) throw new Error(`"${word}" is outside of the list`);
   addTo(open, "number");
   elements.push(word);
 }
@@ -60,9 +60,9 @@ export function fitShape(dims, typed, elements, nested = null) {
   const wanted = dims.map((dim, axis) => (dim < 0 ? typed[axis] ?? null : dim));
   if (nested && nested.length === dims.length - 1) nested = [1, ...nested];
   const shape = nested && nested.length === dims.length ? wanted.map((dim, axis) => dim ?? nested[axis]) : filled(wanted, elements);
-  if (count(shape) !== elements) throw new Error(`shape ${shown(wanted)} wants ${needed(wanted)}, and there ${elements === 1 ? "is 1" : `are ${elements}`}`);
+  if (count(shape) !== elements) throw new Error(`shape ${shown(wanted)} needs ${needed(wanted)}, got ${elements}`);
   if (nested && nested.length === dims.length && nested.some((dim, axis) => dim !== shape[axis]))
-    throw new Error(`the lists have shape ${shown(nested)}, and ${shown(wanted)} is wanted`);
+    throw new Error(`the lists have shape ${shown(nested)}, but ${shown(wanted)} is needed`);
   return shape;
 }
 

@@ -9,7 +9,7 @@ const MOST_OUTPUTS = 1000;
 export function parseResponse(body, headerLength = body.length) {
   if (!(headerLength >= 0 && headerLength <= body.length)) throw new Error("the answer's header is longer than the answer");
   const members = parse(byteText(body.subarray(0, headerLength)));
-  if (members === null || typeof members !== "object") throw new Error("the answer is no JSON object");
+  if (members === null || typeof members !== "object") throw new Error("the answer is not a JSON object");
   if (members.error !== undefined) return { error: readable(String(members.error)), outputs: [] };
   const listed = members.outputs ?? [];
   if (!Array.isArray(listed) || listed.length > MOST_OUTPUTS) throw new Error("the answer's outputs are no list, or too many");
@@ -17,7 +17,7 @@ export function parseResponse(body, headerLength = body.length) {
   const outputs = listed.map((output) => {
     const size = output.parameters?.binary_data_size;
     if (size === undefined) return fromJson(output);
-    if (!(size >= 0 && size <= rest.length)) throw new Error(`the bytes of output ${output.name} are not all there`);
+    if (!(size >= 0 && size <= rest.length)) throw new Error(`the bytes of output ${output.name} are incomplete`);
     const bytes = rest.subarray(0, size);
     rest = rest.subarray(size);
     return described(output, bytes);
@@ -38,11 +38,11 @@ function texts(parameters) {
 function described(output, bytes) {
   const name = readable(String(output.name));
   const { datatype, shape } = output;
-  if (!Array.isArray(shape) || !shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) throw new Error(`the shape of output ${name} is none`);
+  if (!Array.isArray(shape) || !shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0)) throw new Error(`output ${name} has no valid shape`);
   const size = TYPES[datatype]?.size;
-  if (size && bytes.length !== size * count(shape)) throw new Error(`output ${name} has ${bytes.length} bytes, not those of its shape`);
+  if (size && bytes.length !== size * count(shape)) throw new Error(`output ${name} has ${bytes.length} bytes, which do not fit its shape`);
   const values = decode(datatype, bytes);
-  if (values.length !== count(shape)) throw new Error(`output ${name} has ${values.length} elements, not those of its shape`);
+  if (values.length !== count(shape)) throw new Error(`output ${name} has ${values.length} elements, which do not fit its shape`);
   const parameters = texts(output.parameters).filter(([key]) => key !== "binary_data_size");
   return { name, datatype, shape, bytes, values, parameters };
 }

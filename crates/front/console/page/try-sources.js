@@ -104,7 +104,7 @@ function textSource(label, hint, split) {
   };
 }
 
-const text = textSource("Text", "all of it is one element", (typed) => [typed]);
+const text = textSource("Text", "the whole text is one element", (typed) => [typed]);
 const lines = textSource("Lines of text", "each line is an element", (typed) => typed.replace(/\n$/, "").split("\n"));
 
 function fileField(label, more, hint = "") {
@@ -133,14 +133,14 @@ const files = {
 };
 
 const raw = {
-  label: "A file of the tensor's bytes",
+  label: "A file with the tensor's bytes",
   build(input) {
     const { size } = TYPES[input.datatype];
     const { field, node, chosen } = fileField("A file", {}, `${input.datatype} as in memory: ${size} byte${size > 1 ? "s" : ""} an element, little-endian`);
     const read = async (typed) => {
       const [file] = chosen();
       const wrong = (reason) => new FieldError(field, `${file.name} has ${file.size} bytes: ${reason}`);
-      if (file.size % size) throw wrong(`no whole number of ${size}-byte elements`);
+      if (file.size % size) throw wrong(`not a whole number of ${size}-byte elements`);
       const shape = fitted(() => fitShape(input.shape, typed, file.size / size), wrong);
       return { shape, bytes: await bytesOf(file), isRaw: true };
     };

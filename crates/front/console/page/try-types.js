@@ -88,7 +88,7 @@ function parsedBool(text) {
 
 function parsedInteger(name, text) {
   const type = TYPES[name];
-  if (!/^[+-]?\d+$/.test(text)) throw new Error(`"${text}" is no whole number, which ${name} wants`);
+  if (!/^[+-]?\d+$/.test(text)) throw new Error(`"${text}" is not a whole number, as ${name} needs`);
   const value = BigInt(text.replace("+", ""));
   if (value < type.low || value > type.high) throw new Error(`${text} does not fit ${name}: ${type.low} to ${type.high}`);
   return type.isWide ? value : Number(value);
@@ -98,7 +98,7 @@ function parsedFloat(text) {
   const words = { nan: NaN, inf: Infinity, infinity: Infinity, "-inf": -Infinity, "-infinity": -Infinity };
   const word = words[text.toLowerCase()];
   const value = word ?? (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined);
-  if (value === undefined) throw new Error(`"${text}" is no number`);
+  if (value === undefined) throw new Error(`"${text}" is not a number`);
   return value;
 }
 
@@ -129,7 +129,7 @@ export function decode(name, bytes) {
   if (name === "BYTES") return bytesElements(bytes);
   const type = TYPES[name];
   if (!type) throw new Error(`the type ${name} is not known here`);
-  if (bytes.length % type.size) throw new Error(`${bytes.length} bytes are no whole number of ${name} elements`);
+  if (bytes.length % type.size) throw new Error(`${bytes.length} bytes are not a whole number of ${name} elements`);
   const values = new type.array(bytes.slice().buffer);
   if (type.isBool) return Array.from(values, Boolean);
   if (type.isHalf) return Float32Array.from(values, name === "FP16" ? fromHalf : fromBrain);

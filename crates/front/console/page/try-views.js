@@ -104,7 +104,7 @@ function elementText(bytes) {
   const said = asText(bytes);
   if (said !== null) return said.length > LONGEST_TEXT ? `${said.slice(0, LONGEST_TEXT)} … (${said.length} characters)` : said;
   const first = Array.from(bytes.subarray(0, 16), (byte) => byte.toString(16).padStart(2, "0")).join(" ");
-  return `no text but ${bytes.length} byte${bytes.length === 1 ? "" : "s"}: ${first}${bytes.length > 16 ? " …" : ""}`;
+  return `${bytes.length} byte${bytes.length === 1 ? "" : "s"} that are not text: ${first}${bytes.length > 16 ? " …" : ""}`;
 }
 
 function matrix(output) {

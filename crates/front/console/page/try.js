@@ -41,7 +41,7 @@ function fitsPath(name) {
 export async function mountTry(node, { model, version = "", headers = given, base = new URL(".", document.baseURI).href, signal }) {
   const root = `${base}v2/models/${model}${version ? `/versions/${version}` : ""}`;
   node.classList.add("try");
-  if (!fitsPath(model)) return node.replaceChildren(element("p", {}, "The model's name cannot stand in an address, so that it cannot be asked over HTTP."));
+  if (!fitsPath(model)) return node.replaceChildren(element("p", {}, "The model's name cannot be part of an address, so HTTP requests cannot reach the model."));
   try {
     const asked = ["", "/config"].map(async (path) => (await ask(root + path, { headers, signal })).json());
     const [metadata, config] = await Promise.all(asked);
@@ -49,7 +49,7 @@ export async function mountTry(node, { model, version = "", headers = given, bas
   } catch (error) {
     if (signal?.aborted) return;
     const again = () => mountTry(node, { model, version, headers, base, signal });
-    const told = element("div", { role: "alert" }, element("p", {}, "What the model takes cannot be read:"), ...showRefusal(error));
+    const told = element("div", { role: "alert" }, element("p", {}, "Cannot read the inputs of the model:"), ...showRefusal(error));
     node.replaceChildren(told, headerForm(error, again) ?? "", button("Try again", again));
   }
 }
@@ -193,7 +193,7 @@ function showCode({ about, code, sent }, request) {
   const file = () => new Blob([request.body], { type: "application/octet-stream" });
   const readers = commands.filter(([, text]) => text?.includes(FILE)).map(([name]) => name);
   const needed = readers.length ? [element("p", {}, `${readers.join(" and ")} read${readers.length > 1 ? "" : "s"} a file: `, download(`Download ${FILE}`, FILE, file))] : [];
-  const hidden = secrets.length ? [element("p", {}, `They take the value of ${secrets.join(", ")} from the environment.`)] : [];
+  const hidden = secrets.length ? [element("p", {}, `They read the value of ${secrets.join(", ")} from the environment.`)] : [];
   const shown = commands.filter(([, text]) => text !== null).map(([name, text]) => codeBlock(name, text));
   code.replaceChildren(element("h3", {}, "The same request elsewhere"), ...needed, ...hidden, ...shown);
 }
@@ -203,7 +203,7 @@ function codeBlock(name, text) {
   const id = newId();
   const shown = text.length > LONGEST_CODE ? `${text.slice(0, LONGEST_CODE)}\n… (${text.length} characters: copy it)` : text;
   const block = element("pre", { id, tabindex: 0, "data-code": name }, shown);
-  const copy = button("Copy", async () => (said.textContent = (await copied(text, block)) ? "Copied." : "The browser does not let it be copied: select it."));
+  const copy = button("Copy", async () => (said.textContent = (await copied(text, block)) ? "Copied." : "The browser does not allow copying: select the text."));
   copy.setAttribute("aria-label", `Copy ${name}`);
   return element("details", name === "curl" ? { open: "" } : {}, element("summary", {}, name), element("p", {}, copy, " ", said), block);
 }

@@ -132,7 +132,7 @@ pub(crate) async fn compress(
         }
         Ok(_) => framed(length, pieces),
         Err(error) => {
-            log::warn!("grpc: sent a response as it is, for it could not be compressed: {error}");
+            log::warn!("grpc: sent a response uncompressed because compression failed: {error}");
             framed(length, pieces)
         }
     }

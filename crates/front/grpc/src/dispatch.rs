@@ -110,7 +110,7 @@ impl Dispatcher {
         if self.state.in_flight.count() + self.state.streams.count() <= MAX_CALLS {
             return Ok(());
         }
-        let text = format!("{MAX_CALLS} calls are open, as many as may be; try again later");
+        let text = format!("{MAX_CALLS} calls are open, the most that may be; try again later");
         Err(Status::resource_exhausted(text))
     }
 

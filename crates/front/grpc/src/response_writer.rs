@@ -14,9 +14,9 @@ use crate::{content::Content, piece::Piece, receive_timeout::ReceiveTimeout};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    #[error("its client has given it up")]
+    #[error("its client cancelled it")]
     GivenUp,
-    #[error("its client does not read")]
+    #[error("its client does not read its responses")]
     Unread,
     #[error("{0}")]
     Http2(#[from] h2::Error),

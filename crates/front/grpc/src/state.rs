@@ -40,7 +40,8 @@ impl ServerState {
         if self.watches.count() <= MAX_WATCHES {
             return Ok(guard);
         }
-        let text = format!("{MAX_WATCHES} such calls are open, as many as may be; try again later");
+        let text =
+            format!("{MAX_WATCHES} such calls are open, the most that may be; try again later");
         Err(Status::resource_exhausted(text))
     }
 }

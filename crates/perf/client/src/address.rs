@@ -9,13 +9,13 @@ pub enum AddressError {
     #[error("Unix sockets are not supported, expected host:port")]
     UnixSocket,
     /// It has only digits.
-    #[error("that is a port without a host, expected localhost:{0}")]
+    #[error("a port without a host, expected localhost:{0}")]
     OnlyPort(String),
     /// It has a comma.
     #[error("it must name one server")]
     Several,
     /// It has an `@`.
-    #[error("it must hold no user name; a header (-H) can carry credentials")]
+    #[error("it must not have a user name; a header (-H) can carry credentials")]
     UserName,
     /// It has the scheme of gRPC, with HTTP.
     #[error("'{0}://' needs the option -i grpc")]
@@ -43,7 +43,7 @@ pub enum AddressError {
     #[error("gRPC has no path, '{0}' must go")]
     PathInGrpc(String),
     /// Its path cannot be the start of the client's paths.
-    #[error("the path must hold no query and no blanks")]
+    #[error("the path must have no query and no blanks")]
     Path,
     /// It has more than one colon.
     #[error("an IPv6 address must stand in brackets, as in [::1]:8000")]
@@ -53,7 +53,7 @@ pub enum AddressError {
     NoHost(Protocol),
     /// The colon is not followed by a port.
     #[error(
-        "'{text}' is no port, expected a number from 1 to 65535 (Triton's for {} is {})",
+        "'{text}' is not a port, expected a number from 1 to 65535 (Triton's for {} is {})",
         protocol.name(), protocol.default_port()
     )]
     Port {
@@ -200,9 +200,9 @@ mod tests {
             (Http, ":8000", "host:port"),
             (Http, "http://", "host:port"),
             (Http, "http://:8000/a", "host:port"),
-            (Http, "h:", "'' is no port"),
-            (Http, "h:x", "'x' is no port"),
-            (Http, "h:+1", "'+1' is no port"),
+            (Http, "h:", "'' is not a port"),
+            (Http, "h:x", "'x' is not a port"),
+            (Http, "h:+1", "'+1' is not a port"),
             (Http, "h:0", "from 1 to 65535"),
             (Grpc, "h:99999", "for gRPC is 8001"),
             (Http, "[::1", "[::1]:8000"),
@@ -212,7 +212,7 @@ mod tests {
             (Http, "a b:1", "host:port"),
             (Http, "h:1,h:2", "one server"),
             (Http, "h,g", "one server"),
-            (Http, "me:secret@h:1", "no user name"),
+            (Http, "me:secret@h:1", "not have a user name"),
             (Http, "h:1/a?b", "no query"),
             (Http, "grpc://h:1", "-i grpc"),
             (Http, "ftp://h:1", "unknown scheme 'ftp'"),

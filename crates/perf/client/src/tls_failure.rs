@@ -33,7 +33,7 @@ fn of_tls(error: &Error) -> String {
         }
         Error::AlertReceived(
             AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
-        ) => format!("the server wants a certificate of this client; {OWN_CERTIFICATE}"),
+        ) => format!("the server requires a certificate of this client; {OWN_CERTIFICATE}"),
         Error::AlertReceived(
             AlertDescription::UnknownCA
             | AlertDescription::BadCertificate
@@ -49,8 +49,7 @@ fn of_tls(error: &Error) -> String {
                 .to_owned()
         }
         Error::AlertReceived(AlertDescription::ProtocolVersion) | Error::PeerIncompatible(_) => {
-            "the server speaks no version of TLS that is safe today: 1.2 or 1.3 is needed"
-                .to_owned()
+            "the server offers no safe version of TLS: 1.2 or 1.3 is needed".to_owned()
         }
         other => format!("{other}; does this port speak TLS, and are the certificates right?"),
     }
@@ -59,7 +58,7 @@ fn of_tls(error: &Error) -> String {
 fn certificate(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => {
-            format!("the server's certificate is of an authority that is not trusted here; {AUTHORITY}")
+            format!("the server's certificate is from an authority that is not trusted here; {AUTHORITY}")
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the server's certificate has expired, or the clock here is wrong; the server needs a new one".to_owned()

@@ -17,7 +17,8 @@ use crate::{
 };
 
 pub(crate) fn run(options: &InferOptions) -> Result<String, CommandError> {
-    let missing = || CommandError::Words("which model? `galatea models` lists them".to_owned());
+    let missing =
+        || CommandError::Words("a model is missing; `galatea models` lists them".to_owned());
     let model = options.model.as_deref().ok_or_else(missing)?;
     session::ask(&options.server, async |connector, target| {
         let mut admin = connector.admin().await?;

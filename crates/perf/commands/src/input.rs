@@ -14,7 +14,7 @@ use crate::{
 pub(crate) enum InputError {
     #[error("the model has no input '{name}'{hint}; it has {known}")]
     Unknown { name: String, hint: String, known: String },
-    #[error("which input is '{text}'? The model has {known}: write --input NAME=VALUE")]
+    #[error("no input is called '{text}'; the model has {known}: write --input NAME=VALUE")]
     Unnamed { text: String, known: String },
     #[error("input '{0}' is given twice")]
     Twice(String),
@@ -24,7 +24,7 @@ pub(crate) enum InputError {
     Missing(String),
     #[error("input '{name}': {reason}")]
     Value { name: String, reason: ValueError },
-    #[error("input '{input}' wants {wanted}: {reason}")]
+    #[error("input '{input}' needs {wanted}: {reason}")]
     Shape { input: String, wanted: String, reason: ShapeError },
 }
 
@@ -170,13 +170,13 @@ mod tests {
         assert_eq!((made[0].name.as_str(), &made[0].shape[..]), ("A", &[1, 2][..]));
         for (words, names, expected) in [
             (&["INPUT=1,2"][..], &["INPUTS"][..], "did you mean 'INPUTS'?"),
-            (&["1,2"], &["A", "B"], "which input is '1,2'? The model has A, B"),
+            (&["1,2"], &["A", "B"], "no input is called '1,2'; the model has A, B"),
             (&["A=zeros"], &["A", "B"], "missing input: B INT32 [-1,2]"),
             (&["A=zeros", "A=zeros"], &["A", "B"], "'A' is given twice"),
             (
                 &["A=1,2,3"],
                 &["A"],
-                "input 'A' wants INT32 [-1,2]: 3 elements given; give a multiple of 2",
+                "input 'A' needs INT32 [-1,2]: 3 elements given; give a multiple of 2",
             ),
             (&["A=x"], &["A"], "input 'A': 'x' is no INT32"),
         ] {

@@ -32,7 +32,7 @@ impl Control {
                 let near = suggest::nearest(other, Self::WORDS);
                 let hint = near.first().map(|near| format!(", did you mean '{near}'?"));
                 Err(CommandError::Words(format!(
-                    "'{other}' is nothing that can be done with a model{}; there is load, unload and reload",
+                    "'{other}' is not an action{}; the actions are load, unload and reload",
                     hint.unwrap_or_default()
                 )))
             }

@@ -15,17 +15,17 @@ const ALIGNMENT: usize = 64;
 /// The reason why a file cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NpyError {
-    #[error("this is no .npy file, or its head is damaged")]
+    #[error("this is not a .npy file, or its head is damaged")]
     Head,
     #[error(
-        "the .npy file holds elements of type {0}; of numbers and booleans in little-endian order it can be read"
+        "the .npy file holds elements of type {0}; only little-endian numbers and booleans can be read"
     )]
     Type(String),
     #[error("the .npy file is in Fortran's order; save it with numpy.ascontiguousarray")]
     Order,
     #[error("the .npy file has {found} bytes of data, its shape says {expected}")]
     Length { found: usize, expected: usize },
-    #[error("element {at} of the .npy file, {text}, is no {data_type}")]
+    #[error("element {at} of the .npy file, {text}, is not a value of {data_type}")]
     Element { at: usize, text: String, data_type: DataType },
     #[error("{0} cannot be saved as .npy; .json and .bin can hold it")]
     NoForm(DataType),

@@ -138,7 +138,7 @@ impl OptionSet for ModelsOptions {
         const CONTROL: &[OptionRow<ModelsOptions>] = &[OptionRow::new(
             "dependents",
             Kind::Switch,
-            "With `unload` of an ensemble: the models it is made of too.",
+            "For `unload` of an ensemble: unload the models of its steps too.",
         )
         .stores(|o, v| v.put(&mut o.has_dependents))];
         &[
@@ -169,7 +169,7 @@ impl OptionSet for InferOptions {
             OptionRow::new(
                 "classes",
                 Kind::Integer { min: 1, max: 1_000_000 },
-                "Ask for this many classes, the most likely first, instead of the numbers.",
+                "Number of classes to print instead of the numbers, the most likely first.",
             )
             .stores(|o, v| v.put(&mut o.classes)),
             OptionRow::new(
@@ -178,7 +178,7 @@ impl OptionSet for InferOptions {
                 "The model's version; else the server chooses.",
             )
             .stores(|o, v| v.put(&mut o.version)),
-            OptionRow::new("stream", Kind::Switch, "Print each response as it comes. That is so anyway with a model whose configuration says that it is decoupled.")
+            OptionRow::new("stream", Kind::Switch, "Print each response as it comes, as is always done for decoupled models.")
                 .stores(|o, v| v.put(&mut o.is_stream)),
             OptionRow::new("parameter", Kind::Form("<key>=<value>"), "A parameter of the request: true, false, a number, or else a text. May be repeated.")
                 .stores(parameter),
@@ -188,9 +188,9 @@ impl OptionSet for InferOptions {
         const FILES: &[OptionRow<InferOptions>] = &[
             OptionRow::new("output-file", Kind::Form("<output>=<file>"), "Save an output: .npy, .bin (as it lies in memory), .json or .png. May be repeated.")
                 .stores(output_file),
-            OptionRow::new("layout", Kind::Choice(&["nchw", "nhwc"]), "How pictures lie in tensors: a plane for each colour, or the colours of a pixel together. Without it, as the model's configuration or its shape says.")
+            OptionRow::new("layout", Kind::Choice(&["nchw", "nhwc"]), "Layout of pictures in tensors: a plane for each colour (nchw), or the colours of each pixel together (nhwc). Default: as the model's configuration or its shape says.")
                 .stores(set!(|o, v| o.picture.layout = if v.is("nhwc") { Layout::Nhwc } else { Layout::Nchw })),
-            OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "The numbers that pixels become; imagenet: less its mean, by its deviation. Without it 0-1 in floating point, else 0-255.")
+            OptionRow::new("scale", Kind::Choice(&["0-1", "0-255", "-1-1", "imagenet"]), "Range of the numbers that pixels become; imagenet subtracts its mean and divides by its deviation. Default: 0-1 for floating point, else 0-255.")
                 .stores(set!(|o, v| o.picture.scale = match v.text.to_ascii_lowercase().as_str() {
                         "0-1" => Scale::ToOne,
                         "0-255" => Scale::To255,

@@ -28,9 +28,7 @@ const BAR: f64 = 30.0;
 pub(crate) enum OutputFileError {
     #[error("--output-file: the model has no output '{name}'; it has {known}")]
     Unknown { name: String, known: String },
-    #[error(
-        "--output-file: '{0}' must end in .npy, .bin, .json or .png, so that it is clear what to write"
-    )]
+    #[error("--output-file: '{0}' must end in .npy, .bin, .json or .png, which tells the format")]
     Ending(String),
     #[error("--output-file: the response has no output '{0}'")]
     Missing(String),

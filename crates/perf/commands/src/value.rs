@@ -46,21 +46,21 @@ pub(crate) struct WantedValue<'a> {
 /// The reason why a value cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ValueError {
-    #[error("'{text}' is no {data_type}")]
+    #[error("'{text}' is not a value of {data_type}")]
     Element { text: String, data_type: DataType },
     #[error("cannot read '{path}': {reason}")]
     File { path: String, reason: std::io::Error },
     #[error("it is longer than {LIMIT} bytes")]
     TooLong,
     #[error(
-        "'{0}' must end in .json, .txt, .bin, .npy, .png, .jpg or .wav, so that it is clear how to read it"
+        "'{0}' must end in .json, .txt, .bin, .npy, .png, .jpg or .wav, which tells the format"
     )]
     Ending(String),
     #[error("the file has {length} bytes, elements of {data_type} have {size} each")]
     Raw { length: usize, size: usize, data_type: DataType },
-    #[error("this is no JSON: {0}")]
+    #[error("this is not JSON: {0}")]
     Json(serde_json::Error),
-    #[error("the lists of the JSON are not all of one length")]
+    #[error("the lists of the JSON differ in length")]
     Ragged,
     #[error("{0}")]
     Npy(#[from] NpyError),
@@ -358,7 +358,7 @@ mod tests {
         for (text, expected) in [
             ("1,x", "'x' is no INT32"),
             ("[1.5]", "'1.5' is no INT32"),
-            ("[[1],[2,3]]", "not all of one length"),
+            ("[[1],[2,3]]", "differ in length"),
             ("[1", "no JSON"),
             ("@/nonexistent.json", "cannot read '/nonexistent.json'"),
         ] {

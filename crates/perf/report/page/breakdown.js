@@ -32,13 +32,13 @@ export function timeSection(runs, names) {
   const groups = runs.map((run) => pointsOf(run).map((point) => barsOf(run, point)));
   const bars = groups.flat(2);
   const scale = Scale.fromZero(bars.map(({ segments }) => sumOf(segments)));
-  const about = "An average request from the client’s call to its return, to scale; where there is room, in shares at the right.";
+  const about = "An average request from the client’s call to its return, to scale, with shares at the right if there is room.";
   const drawn = groups.flatMap((groups, at) => [
     ...(runs.length > 1 ? [element("h3", { class: `run${at % 6}` }, names[at])] : []),
     ...runBars(at, groups, names[at], scale),
   ]);
   const tables = runs.map((run, at) => timesTable(run, names[at]));
-  return element("section", { id: "time" }, element("h2", {}, "Where the time goes"), element("p", { class: "about" }, about), partsLegend(bars), ...drawn, ...numbersBelow(tables));
+  return element("section", { id: "time" }, element("h2", {}, "Time by phase"), element("p", { class: "about" }, about), partsLegend(bars), ...drawn, ...numbersBelow(tables));
 }
 
 /** The parts that occur. */
@@ -53,7 +53,7 @@ function runBars(at, groups, name, scale) {
   const bars = kept.flat();
   if (!bars.length) return [element("p", { class: "nothing" }, "Nothing was measured.")];
   const about = bars.filter(({ depth }) => !depth).map(({ name, segments }) => `${name}: ${duration(sumOf(segments))}, most of it ${highest(segments, ({ value }) => value).name}. `).join("");
-  const caption = { id: `time-${at}`, title: `Where the time goes, ${name}`, about };
+  const caption = { id: `time-${at}`, title: `Time by phase, ${name}`, about };
   const chart = { title: "time of a request", bars, scale, write: duration, writeTick: tickDuration };
   const more = kept.length < groups.length ? [element("p", { class: "about" }, `${kept.length} of ${groups.length} points are drawn; the table has all.`)] : [];
   return [...[true, false].map((isWide) => barChart({ ...caption, isWide }, chart)), ...more];

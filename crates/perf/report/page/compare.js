@@ -10,7 +10,7 @@ const ratioOf = (ours, theirs) => (ours > 0 && theirs > 0 ? ours / theirs : unde
 
 export function comparison(runs, names) {
   if (runs.length < 2) return [];
-  const note = "≈ marks changes where the 95 % confidence intervals (under the values) of the two runs overlap: no difference was shown. Changes without a mark are not judged, for lack of an interval.";
+  const note = "≈ marks changes where the 95 % confidence intervals (under the values) of the two runs overlap: no difference was shown. Changes without a mark are not judged, because an interval is missing.";
   const deciding = decidingOf(runs);
   const pairs = runs.slice(1).flatMap((theirs, at) => pairOf([runs[0], theirs], [names[0], names[at + 1]], deciding, runs.length > 2));
   return [element("section", { id: "comparison" }, element("h2", {}, "Comparison"), ...pairs, element("p", { class: "about" }, note))];

@@ -16,7 +16,7 @@ export function latencySection(runs, names) {
   const all = points.flat();
   const keys = percentileKeys(all);
   const hasSchedule = all.some((point) => point.scheduled_latency);
-  const scheduled = hasSchedule ? " Dashed: counted from when the schedule wanted each request sent, so that a stalled server is not spared." : "";
+  const scheduled = hasSchedule ? " Dashed: counted from when the schedule wanted each request sent, so that stalls of the server count." : "";
   const lines = linesOf(keys);
   const entries = lines.filter(({ isScheduled }) => hasSchedule || !isScheduled).map(({ look, name }) => [sample(look), element("span", {}, name)]);
   const drawn = keys.length

@@ -36,7 +36,7 @@ export function verdictOn({ name, ratio, interval }, findings) {
   const each = () => listed(apart, (one) => `${ratio(one.ratio)} at ${one.load}`);
   const overlap = () => `The 95 % confidence intervals overlap: ${listed(overlapping, (one) => `${pair(one)} at ${one.load}`)}`;
   if (!findings.length) return undefined;
-  if (!apart.length && !overlapping.length) return `${name}: not judged, for lack of a 95 % confidence interval of the same measure in both runs.`;
+  if (!apart.length && !overlapping.length) return `${name}: not judged, because a run has no 95 % confidence interval of this measure.`;
   if (!apart.length) return `${name}: no difference was shown. ${overlap()}.`;
   if (apart.length === findings.length && pointOneWay(apart)) {
     if (apart.length === 1) return `${name}: ${ratio(apart[0].ratio)} at ${apart[0].load}. The 95 % confidence intervals do not overlap: ${pair(apart[0])}.`;

@@ -249,9 +249,8 @@ fn read_summary(path: &Path) -> Result<Summary> {
         Failure::option(format!("cannot compare with '{}' (--compare): {reason}", path.display()))
     };
     let text = fs::read_to_string(path).map_err(|error| refuse(&error))?;
-    let mut summary: Summary = serde_json::from_str(&text).map_err(|error| {
-        refuse(&format_args!("it is no summary that --json has written: {error}"))
-    })?;
+    let mut summary: Summary = serde_json::from_str(&text)
+        .map_err(|error| refuse(&format_args!("it is not a summary that --json wrote: {error}")))?;
     if summary.format != FORMAT {
         return Err(refuse(&format_args!(
             "its format is '{}', this program reads '{FORMAT}'",

@@ -50,7 +50,7 @@ pub enum UnpackError {
     #[error("cannot be read: {0}")]
     Read(#[source] io::Error),
     /// The file is of another kind.
-    #[error("is no tar.gz archive")]
+    #[error("is not a tar.gz archive")]
     Kind,
     /// It has more bytes than [`Bounds::bytes`].
     #[error("it holds more than {0} bytes")]
@@ -59,7 +59,7 @@ pub enum UnpackError {
     #[error("it holds more than {0} files")]
     TooManyFiles(u64),
     /// Headers or links exceed their fixed limits.
-    #[error("it has headers or links of an absurd length")]
+    #[error("it has headers or links that are too long")]
     Headers,
     /// An entry would do harm.
     #[error("entry '{}' {reason}", path.display())]

@@ -44,7 +44,7 @@ pub fn checked_uri(text: &str) -> Result<Uri, HttpFailure> {
     if is_plain(&uri) && !is_this_machine(&uri) {
         return Err(invalid(
             text,
-            "is not encrypted: models are programs, and who is on the way could change them; use https://",
+            "is not encrypted: models are programs, and others could change them on the way; use https://",
         ));
     }
     Ok(uri)

@@ -70,7 +70,7 @@ impl WebClient {
         };
         let bounded = async move {
             tokio::time::timeout(within, fetched).await.unwrap_or_else(|_| {
-                let text = format!("the answer was not there within {} s", within.as_secs());
+                let text = format!("the answer took longer than {} s", within.as_secs());
                 Err(HttpFailure::new(Problem::TooSlow, text))
             })
         };
@@ -99,7 +99,7 @@ impl WebClient {
     ) -> Result<T, E> {
         let ended = || {
             let stopped = self.stop.is_requested().then(Stop::error);
-            let text = stopped.as_ref().map_or("the request ended by a panic", |e| e.message());
+            let text = stopped.as_ref().map_or("the request panicked", |e| e.message());
             E::from(HttpFailure::new(Problem::Local, text))
         };
         let Some(runtime) = self.runtime.as_ref().filter(|_| !self.stop.is_requested()) else {
@@ -160,6 +160,6 @@ mod tests {
         let client = client(&Stop::default());
         assert_eq!(client.wait(async { Ok::<_, HttpFailure>(1) }).expect("done"), 1);
         let failed = client.wait::<(), HttpFailure>(async { panic!("on purpose") });
-        assert_eq!(failed.expect_err("panicked").to_string(), "the request ended by a panic");
+        assert_eq!(failed.expect_err("panicked").to_string(), "the request panicked");
     }
 }

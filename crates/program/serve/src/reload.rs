@@ -24,9 +24,7 @@ impl Reload {
         if let Some(Err(error)) = self.access_log.as_deref().map(AccessLog::reopen) {
             log::error!("failed to open the access log again: {error}");
         }
-        log::info!(
-            "SIGHUP: the logs, the TLS files and the policy are read again, where there are any"
-        );
+        log::info!("SIGHUP: opening the logs again, reading the TLS files and the policy again");
         if let Some(tls) = &self.tls {
             tls.send();
         }

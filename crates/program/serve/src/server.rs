@@ -180,7 +180,7 @@ impl Server {
             self.engine.availability().begin_leaving();
             self.stop.set_stopping(false);
             let seconds = delay.as_secs();
-            log::info!("Serving {seconds} seconds more without being ready (--drain-delay-secs)");
+            log::info!("Serving {seconds} seconds more while not ready (--drain-delay-secs)");
             let _ = self.events.recv_timeout(delay);
             self.stop.set_stopping(true);
         }

@@ -52,7 +52,7 @@ pub fn for_command(words: &[String], commands: impl Iterator<Item = &'static str
         return format!("did you mean `galatea {command}`? {LIST}");
     }
     match Path::new(word).exists() {
-        true => format!("to serve what is there: galatea serve {}", typed(words)),
+        true => format!("to serve it: galatea serve {}", typed(words)),
         false => LIST.to_owned(),
     }
 }

@@ -26,8 +26,8 @@ pub fn run(words: &[String]) -> ExitCode {
     let made = match words[..] {
         ["-h" | "--help"] | ["key", "-h" | "--help"] => Ok(USAGE.to_owned()),
         ["key", name, ref roles @ ..] => new_key(name, roles),
-        ["key"] => Err("whose key? A name is expected".to_owned()),
-        [] => Err("what is to be done? 'key' is expected".to_owned()),
+        ["key"] => Err("the name of the client is missing".to_owned()),
+        [] => Err("a command is missing: 'key' is expected".to_owned()),
         [other, ..] => Err(format!("'auth' has no '{other}': 'key' is expected")),
     };
     match made {

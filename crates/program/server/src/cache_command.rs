@@ -13,9 +13,9 @@ use crate::{
 const USAGE: &str = "\
 Usage: galatea cache clean
 
-Removes the environments of Python models that were built from requirements or unpacked from archives, but for those that a
-running server uses. Asks nothing, and says what went and how much room that made. A model that needs one again gets it
-built again when it is loaded, which may fetch packages.
+Removes the environments of Python models that were built from requirements or unpacked from archives, except those that a
+running server uses. Does not ask first; prints what it removed and how much space that freed. The next load of a model
+that needs one builds it again, which may fetch packages.
 ";
 
 /// The words after `galatea cache`, for completions.
@@ -26,7 +26,7 @@ pub fn run(words: &[String], environment: &Environment) -> ExitCode {
     let done = match words[..] {
         ["-h" | "--help"] | ["clean", "-h" | "--help"] => Ok((USAGE.to_owned(), true)),
         ["clean"] => cleaned(environment),
-        [] => Err("nothing to do is named: 'clean' is expected".to_owned()),
+        [] => Err("a command is missing: 'clean' is expected".to_owned()),
         ["clean", more, ..] => Err(format!("Unexpected argument: {more}")),
         [other, ..] => Err(format!("'cache' has no '{other}': 'clean' is expected")),
     };
@@ -51,7 +51,7 @@ fn cleaned(environment: &Environment) -> Result<(String, bool), String> {
     let in_use = found.iter().filter(|one| matches!(one.is_removed, Ok(false))).count();
     let bytes = removed().map(|one| one.bytes).sum();
     text.push_str(&format!(
-        "{} of {} environments removed, {} came free{}\n",
+        "{} of {} environments removed, {} freed{}\n",
         removed().count(),
         found.len(),
         megabytes(bytes),

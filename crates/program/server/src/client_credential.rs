@@ -20,7 +20,7 @@ pub fn add_to(words: Vec<String>, environment: &Environment) -> Result<Vec<Strin
     let secret =
         secret.to_str().filter(|secret| secret.bytes().all(|byte| byte.is_ascii_graphic()));
     let secret = secret.ok_or_else(|| {
-        format!("{VARIABLE} is no key or token: it has white space or other characters that no header can have")
+        format!("{VARIABLE} is not a key or token: it has white space or other characters that no header can have")
     })?;
     let header = ["-H".to_owned(), format!("Authorization:Bearer {secret}")];
     Ok(header.into_iter().chain(words).collect())

@@ -16,10 +16,9 @@ use crate::{
     texts, tune, up,
 };
 
-const USAGE: &str = "\
-Usage: galatea <command>
+const USAGE: &str = "Usage: galatea <command>
 
-  up [example | path]      Serve a model for a first look: fetches a small one, and says what to ask it
+  up [example | path]      Serve a model for a first look: fetches a small one, and prints a request to try
   serve [path] [options]   Serve the models of a repository, one model's folder, or a model file
   check <repository>...    Find the mistakes in a repository without serving it: file, line, and what to do
   config <model>           Print the completed config.pbtxt of a model's folder or file
@@ -34,8 +33,8 @@ Usage: galatea <command>
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch, tensorflow, openvino); --wheel <file>
                            takes it from a wheel on this machine, --reinstall replaces an installed one, and for
                            pytorch --libtorch <folder> prepares one that is on this machine
-  runtime path <name>      Print where its library is
-  runtime remove <name>    Remove what was installed of a runtime, and say how much room that made
+  runtime path <name>      Print the path of its library
+  runtime remove <name>    Remove an installed runtime, and print how much space that frees
   cache clean              Remove the environments of Python models that no server uses
   completions <shell>      Print the completions of all commands for bash, zsh or fish
   manual [man|markdown|metrics|config]

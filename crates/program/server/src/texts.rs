@@ -58,7 +58,7 @@ pub fn completions(words: &[String], environment: &Environment) -> Result<String
         Some("model-names") => Ok(model_names(environment)),
         None => {
             let shells = Shell::NAMES.join(", ");
-            Err(FlagError::rule(format!("which shell? One of {shells} is expected")))
+            Err(FlagError::rule(format!("a shell is missing: one of {shells} is expected")))
         }
         Some(name) => match Shell::named(name) {
             Some(shell) => Ok(shell.completion(&commands())),
@@ -109,7 +109,7 @@ const UP: &str = "Serve an example model, or one of yours, for a first look";
 const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
 const RUNTIMES: &[&str] = &["onnxruntime", "pytorch", "tensorflow", "openvino"];
 const INSTALL: &str = "Fetch a native runtime library";
-const REMOVE: &str = "Remove what was installed of a runtime";
+const REMOVE: &str = "Remove an installed runtime";
 const CACHE: &str = "Remove environments of Python models";
 const CHECK: &str = "Find the mistakes in a model repository without serving it";
 const CONTROL: &[&str] = &["load", "unload", "reload"];
@@ -131,7 +131,7 @@ const COMMANDS: &[Command] = &[
     ("galatea runtime", "Native runtime libraries", &["--help"], Vec::new),
     ("galatea runtime list", "List the native runtimes", &[], Vec::new),
     ("galatea runtime install", INSTALL, RUNTIMES, outline::<InstallFlags>),
-    ("galatea runtime path", "Print where its library is", RUNTIMES, Vec::new),
+    ("galatea runtime path", "Print the path of its library", RUNTIMES, Vec::new),
     ("galatea runtime remove", REMOVE, RUNTIMES, Vec::new),
     ("galatea cache", CACHE, cache_command::WORDS, Vec::new),
     ("galatea completions", "Print completions for a shell", Shell::NAMES, Vec::new),

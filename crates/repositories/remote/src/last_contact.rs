@@ -33,7 +33,7 @@ impl LastContact {
         match (&*known, &problem) {
             (None, Some(reason)) => {
                 log::warn!(
-                    "model repository '{place}' cannot be read: {reason}; what is loaded from it stays"
+                    "model repository '{place}' cannot be read: {reason}; its loaded models stay loaded"
                 );
             }
             (Some(_), None) => log::info!("model repository '{place}' can be read again"),

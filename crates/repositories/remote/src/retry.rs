@@ -75,9 +75,7 @@ impl Resume {
         if failure.kind() != FailureKind::Unavailable || !self.backoff.wait(&failure).await {
             return Err(failure);
         }
-        log::info!(
-            "the download of {what} broke and is taken up again at byte {position}: {failure}"
-        );
+        log::info!("the download of {what} broke and resumes at byte {position}: {failure}");
         Ok(())
     }
 }
@@ -94,7 +92,7 @@ where
                 if !backoff.wait(&error).await {
                     return Err(error);
                 }
-                log::debug!("asked again: {error}");
+                log::debug!("retrying after an error: {error}");
             }
             other => return other,
         }

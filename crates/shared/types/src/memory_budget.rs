@@ -178,7 +178,7 @@ impl fmt::Debug for MemoryReservation {
 /// The error of a budget without the requested bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the requests and responses in the server take all of the {limit} bytes that they may; try again later, or allow \
+    "the requests and responses in the server take all {limit} bytes of the memory budget; try again later, or allow \
      more with --memory-budget"
 )]
 pub struct OverBudget {

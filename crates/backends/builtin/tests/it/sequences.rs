@@ -151,7 +151,7 @@ fn dyna_sequence_accepts_numbers_as_text() {
     assert_eq!(outputs(&mut *instance, vec![step(&[1], "rs", text_id("42"))]), [Some(vec![1])]);
     assert_eq!(outputs(&mut *instance, vec![step(&[1], "re", text_id("42"))]), [Some(vec![44])]);
     let word = run_batch(&mut *instance, vec![step(&[1], "rs", text_id("a word"))]).remove(0);
-    let text = "correlation id 'a word' is no number, which this model needs";
+    let text = "correlation id 'a word' is not a number, as this model needs";
     assert_eq!(word.expect_err("no number").message(), text);
 }
 

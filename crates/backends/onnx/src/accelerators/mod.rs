@@ -78,7 +78,7 @@ pub(crate) fn cpu_providers(library: &Arc<Library>, context: &LoadContext) -> Ve
     match library.try_with_options(provider.clone()) {
         Ok(()) => {
             log::info!(
-                "model '{}': computed by OpenVINO in f32, as its configuration asks",
+                "model '{}': OpenVINO runs it in f32, as its configuration asks",
                 context.config.name()
             );
             vec![provider]

@@ -147,7 +147,7 @@ fn open_base(path: &Path) -> Result<&'static OrtApiBase> {
     let missing = || {
         let path = path.display();
         Error::internal(format!(
-            "'{path}' is no ONNX Runtime library: symbol '{SYMBOL}' is missing"
+            "'{path}' is not an ONNX Runtime library: symbol '{SYMBOL}' is missing"
         ))
     };
     let handle = galatea_native_library::open(path, "ONNX Runtime library")?;

@@ -161,7 +161,7 @@ fn unsupported_batch_inputs_are_refused_at_load() {
     );
     assert_eq!(
         refused("target_name: 'SIZE'", "target_name: 'BATCH'"),
-        "target input name 'BATCH' can only be specified once, and is no input of requests for m"
+        "target input name 'BATCH' can only be specified once, and is not an input of requests for m"
     );
     let optional = scattered(Fp32).1.replace("allow_ragged", "optional: true allow_ragged");
     let unbatched = optional.replace("max_batch_size: 4", "");

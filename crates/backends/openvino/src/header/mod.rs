@@ -24,11 +24,11 @@ pub(crate) enum HeaderError {
     Unreadable(#[from] io::Error),
     #[error("it is larger than {} MiB", MOST_BYTES >> 20)]
     TooLarge,
-    #[error("it is no whole XML file: {0}")]
+    #[error("it is not a complete XML file: {0}")]
     Xml(String),
-    #[error("elements lie more than {0} deep in each other")]
+    #[error("its elements are nested more than {0} deep")]
     TooDeep(usize),
-    #[error("it has no <net> with <layers>, as OpenVINO's IR files have")]
+    #[error("it is not an OpenVINO IR file: it has no <net> with <layers>")]
     NoNet,
 }
 

@@ -46,7 +46,7 @@ pub(super) fn read_net(source: impl BufRead, parts: &mut Parts) -> Result<bool, 
     }
     match walk.path.is_empty() {
         true => Ok(walk.has_layers),
-        false => Err(HeaderError::Xml("it ends in the middle".to_owned())),
+        false => Err(HeaderError::Xml("it ends too early".to_owned())),
     }
 }
 

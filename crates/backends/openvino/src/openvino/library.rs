@@ -91,8 +91,8 @@ fn open_functions(path: &Path) -> Result<Functions> {
     // SAFETY: the handle is kept open below; the types are those of the public C headers.
     let functions = unsafe { Functions::find(&handle) }.map_err(|symbol| {
         Error::internal(format!(
-            "'{}' is no OpenVINO library that can be used: function '{symbol}' is missing; the C library of OpenVINO \
-             2023.1 or newer is needed (libopenvino_c.so), `galatea runtime install openvino` fetches one",
+            "'{}' is not a usable OpenVINO library: function '{symbol}' is missing; the C library of OpenVINO 2023.1 \
+             or newer is needed (libopenvino_c.so), `galatea runtime install openvino` fetches one",
             path.display()
         ))
     })?;

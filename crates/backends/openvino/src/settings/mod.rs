@@ -59,10 +59,8 @@ const PRECISION: Expected = Expected(
     "write `f32`, `bf16` or `f16`; int8 is a property of the model's file",
 );
 const BINDING: Expected = Expected("either YES/NUMA/NO", "write `YES`, `NUMA` or `NO`");
-const DEVICE: Expected = Expected(
-    "CPU",
-    "models of OpenVINO are computed on the CPU here: write `CPU`, or remove the parameter",
-);
+const DEVICE: Expected =
+    Expected("CPU", "models of OpenVINO run on the CPU here: write `CPU`, or remove the parameter");
 
 impl Settings {
     pub fn read(config: &ModelConfig, around: &CompletionContext<'_>) -> Result<Self> {

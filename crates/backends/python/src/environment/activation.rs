@@ -49,7 +49,7 @@ impl Activation<'_> {
     pub fn variables(&self, confinement: &Confinement) -> Vec<(OsString, OsString)> {
         let Some(script) = script(self.root) else { return Vec::new() };
         let Some(shell) = search::on_path("bash", self.server) else {
-            log::warn!("'{}' is not run: there is no bash on PATH", script.display());
+            log::warn!("cannot run '{}': there is no bash on PATH", script.display());
             return Vec::new();
         };
         let mut command = Command::new(shell);

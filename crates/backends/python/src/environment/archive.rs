@@ -51,7 +51,7 @@ impl Unpacking<'_> {
         }
         if !root.join("bin/python").exists() {
             return Err(Error::internal(format!(
-                "'{shown}' holds no Python environment: there is no bin/python in it; pack one with conda-pack"
+                "'{shown}' has no Python environment: it has no bin/python; pack one with conda-pack"
             )));
         }
         self.run_conda_unpack(archive, &root)?;

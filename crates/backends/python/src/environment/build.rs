@@ -55,7 +55,7 @@ impl Build<'_> {
         let start = Instant::now();
         let mut progress = request.progress.make();
         progress.note(&format!(
-            "model '{model}': building {title} with {} in '{}' (once; it may take minutes, as packages are fetched)",
+            "model '{model}': building {title} with {} in '{}' (once; it may take minutes because it fetches packages)",
             self.base.title(),
             folder.display()
         ));

@@ -78,7 +78,7 @@ impl<'a> CachedFolder<'a> {
         let Work { request, options, .. } = self.work;
         let mut on_wait = || {
             let model = request.model_name;
-            log::info!("model '{model}': waiting for another that prepares the same environment");
+            log::info!("model '{model}': waiting for a load that prepares the same environment");
         };
         let stop = &request.confinement.stop;
         let limits = Limits { time: options.build_timeout, stop };
@@ -89,7 +89,7 @@ impl<'a> CachedFolder<'a> {
         }
         lock.ok_or_else(|| {
             Error::unavailable(format!(
-                "'{}' is being prepared by another for longer than {} s; set a longer limit with \
+                "another process has been preparing '{}' for longer than {} s; set a longer limit with \
                  --backend-config=python,environment-build-timeout-seconds=N",
                 self.root.join(&self.key).display(),
                 options.build_timeout.as_secs()

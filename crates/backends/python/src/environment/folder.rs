@@ -74,8 +74,8 @@ fn interpreter(root: &Path) -> Result<PathBuf> {
             target.display()
         ),
         Err(_) => format!(
-            "'{}' is no Python environment: it has no bin/python; name the folder of a venv or conda \
-             environment, or an archive of one",
+            "'{}' is not a Python environment: it has no bin/python; name the folder of a venv or conda environment, \
+             or an archive of one",
             root.display()
         ),
     }))

@@ -110,7 +110,7 @@ impl Interpreter {
         let shown = path.display();
         let text = |key: &str| report.get(key).and_then(Value::as_str);
         let Some(version) = text("version").and_then(Version::parse) else {
-            let text = format!("'{shown}' is no Python interpreter: it does not answer");
+            let text = format!("'{shown}' is not a Python interpreter: it does not answer");
             return Err(Error::invalid_arg(text));
         };
         let implementation = text("implementation").unwrap_or_default();
@@ -222,7 +222,7 @@ mod tests {
         );
         assert_eq!(
             refusal(Value::Null),
-            "'/opt/python' is no Python interpreter: it does not answer"
+            "'/opt/python' is not a Python interpreter: it does not answer"
         );
     }
 

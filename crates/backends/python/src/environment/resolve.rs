@@ -76,7 +76,7 @@ impl Work<'_> {
             return Err(missing);
         }
         self.build_with(&Requirements::numpy(), &base).map_err(|e| {
-            let text = format!("{missing}. It could not be added by itself: {}", e.message());
+            let text = format!("{missing}. It could not be added automatically: {}", e.message());
             Error::new(e.code(), text).with_source(e)
         })
     }
@@ -219,8 +219,8 @@ pub(crate) fn named_path(
     let text = format!("parameter {EXECUTION_ENV_PATH} '{value}': {}", no_such_path(&path));
     let field = FieldPath::from("parameters").named(EXECUTION_ENV_PATH);
     let found = Diagnostic::error(text).about(field.field("value").field("string_value"));
-    let advice = "put the environment there, or correct the path: a relative one begins in the server's working directory, \
-                  or else in the model's folder";
+    let advice = "put the environment there, or correct the path: a relative one starts in the server's working \
+                  directory or, if that has no such path, in the model's folder";
     Err(found.with_advice(advice).into_unplaced_error(Code::Internal))
 }
 
@@ -260,7 +260,7 @@ fn log_ignored_stub(request: &EnvironmentRequest<'_>) {
     let stub = request.model_dir.join("triton_python_backend_stub");
     if stub.exists() {
         log::info!(
-            "model '{}': '{}' is not needed and ignored; its interpreter alone decides the version of Python",
+            "model '{}': '{}' is ignored: the interpreter of its environment decides the version of Python",
             request.model_name,
             stub.display()
         );

@@ -83,7 +83,7 @@ impl VersionRange {
     pub fn of_file(file: &Path, setting: &str, text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| {
             Error::invalid_arg(format!(
-                "'{}': '{text}' of {setting} is no version of Python; write e.g. '3.12' or '>=3.10,<3.13'",
+                "'{}': '{text}' of {setting} is not a Python version; write e.g. '3.12' or '>=3.10,<3.13'",
                 file.display()
             ))
         })

@@ -85,7 +85,7 @@ pub(crate) fn start(
     let checked = checked.and_then(|request| {
         if !is_admitted {
             return Err(Error::internal(format!(
-                "the calling model has {MAX_OPEN_CALLS} calls open already, which is as many as it may have"
+                "the calling model already has {MAX_OPEN_CALLS} open calls, the most it may have"
             )));
         }
         let policy = models.is_decoupled(head.model, request.model_version);

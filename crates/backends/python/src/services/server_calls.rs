@@ -62,7 +62,7 @@ fn control(connection: &Arc<PythonConnection>, call: u64, operation: String, fie
             connection,
             call,
             Err(Error::unavailable(format!(
-                "the model has {MAX_CONTROL_CALLS} calls of this kind open already, which is as many as it may have"
+                "the model already has {MAX_CONTROL_CALLS} open calls of this kind, the most it may have"
             ))),
         );
     }

@@ -57,7 +57,7 @@ fn invalid_values_of_execution_env_path_are_refused() {
     let expected = format!("Failed to get the canonical path for {missing}. There is no such");
     let case = check(case, "missing", &expected);
     let case = check(case, "$$TRITON_MODEL_DIRECTORY/empty", "it has no bin/python");
-    let case = check(case, "notes.txt", "is no tar.gz archive; pack the environment with");
+    let case = check(case, "notes.txt", "is not a tar.gz archive; pack the environment with");
     check(case, "s3://bucket/env.tar.gz", "remote environments are not supported");
 }
 

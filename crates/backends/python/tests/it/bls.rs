@@ -322,7 +322,7 @@ fn the_number_of_open_calls_of_a_model_is_bounded() {
     let (server, others) = server();
     let (mut instance, _loaded) = Written::execute(body).beside(server).instance();
     let text = error_text(run(&mut *instance, bytes(&[1])));
-    assert!(text.contains("4096 calls open already"), "{text}");
+    assert!(text.contains("already has 4096 open calls"), "{text}");
     assert!(others.silent.lock().expect("no panic").len() <= 4096);
 }
 

@@ -52,8 +52,8 @@ def _instead(module):
     own = [name for name, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
     near = difflib.get_close_matches("TritonPythonModel", own, 1, 0.7)
     if near:
-        return "; did you mean to call '%s' so?" % near[0]
-    return "; '%s' must be called so" % own[0] if len(own) == 1 else "; the model's code must define a class of that name"
+        return "; should '%s' have that name?" % near[0]
+    return "; '%s' must have that name" % own[0] if len(own) == 1 else "; the model's code must define a class of that name"
 
 
 def _import(name, path):

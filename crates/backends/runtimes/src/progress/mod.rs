@@ -83,6 +83,6 @@ fn of(total: Option<u64>) -> String {
 /// Returns the line about the start of a download.
 fn download(file: &str, done: u64, total: Option<u64>) -> String {
     let size = total.map_or(String::new(), |total| format!(" ({:.1} MB)", megabytes(total)));
-    let from = if done > 0 { " (going on where it stopped)" } else { "" };
+    let from = if done > 0 { " (resuming where it stopped)" } else { "" };
     format!("downloading {file}{size}{from}")
 }

@@ -33,7 +33,7 @@ const MOST_DIMS: usize = 64;
 pub(crate) enum SavedModelError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("it is no SavedModel: there is no graph in it")]
+    #[error("it is not a SavedModel: it has no graph")]
     NoGraph,
 }
 

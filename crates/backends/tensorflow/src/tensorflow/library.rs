@@ -125,7 +125,7 @@ fn find_functions(path: &Path) -> Result<Functions> {
     std::mem::forget(handle);
     functions.map_err(|symbol| {
         Error::internal(format!(
-            "'{}' is no TensorFlow library that models can be run with: symbol '{symbol}' is missing; name the file \
+            "'{}' is not a TensorFlow library that can run models: symbol '{symbol}' is missing; name the file \
              libtensorflow_cc.so.2 of a Python package of TensorFlow, or libtensorflow.so.2",
             path.display()
         ))

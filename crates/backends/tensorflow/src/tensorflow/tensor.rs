@@ -137,11 +137,8 @@ impl Tensor {
 
     /// Returns the elements in the form of [`galatea_types::Tensor::data`]. Those of a fixed size are not copied.
     pub fn into_buffer(self, shape: &Shape) -> Result<Buffer> {
-        let wrong = || {
-            Error::internal(format!(
-                "an output of shape {shape} has other bytes than its shape says"
-            ))
-        };
+        let wrong =
+            || Error::internal(format!("the bytes of an output do not fit its shape {shape}"));
         let data_type = self.data_type().ok_or_else(wrong)?;
         let (data, length) = self.raw_data();
         if data_type == DataType::Bytes {

@@ -129,7 +129,7 @@ fn unknown_signatures_and_tags_are_refused() {
     assert!(load_error(&folder, IDENTITY).contains("it has no signature that can be called"));
     model.graphs.clear();
     let folder = model_folder(&model.encode_to_vec());
-    assert!(load_error(&folder, IDENTITY).contains("there is no graph in it"));
+    assert!(load_error(&folder, IDENTITY).contains("it has no graph"));
 }
 
 #[test]

@@ -66,9 +66,7 @@ impl Object {
         let said = self.last_error().into_iter().chain(runtime.last_exception());
         let said: Vec<String> = said.collect();
         if said.is_empty() {
-            return Err(
-                "the compiled code failed, and says why on the server's stderr only".to_owned()
-            );
+            return Err("the compiled code failed; the server's stderr has the reason".to_owned());
         }
         Err(said.join("; "))
     }
@@ -96,7 +94,7 @@ unsafe fn text(text: *const std::ffi::c_char) -> Option<String> {
 }
 
 fn missing(function: &str) -> String {
-    format!("its code is no AOTInductor model: function '{function}' is missing")
+    format!("its code is not an AOTInductor model: function '{function}' is missing")
 }
 
 fn explain(path: &Path, version: &str, reason: &str) -> String {

@@ -20,8 +20,8 @@ impl TensorNames<'_> {
         let (what, model) = (self.what, config.name());
         if specs.is_empty() {
             let text = format!(
-                "model configuration must contain at least one {what}, none were specified: model '{model}' has {}, of \
-                 types and dimensions that its package does not tell",
+                "model configuration must contain at least one {what}, none were specified: model '{model}' has {}, \
+                 and its package does not tell their types and dimensions",
                 self.known()
             );
             let advice = "list them with their names, types and dimensions";
@@ -39,7 +39,7 @@ impl TensorNames<'_> {
                 mistake(text, "write one of the names that the package has")
             })?;
             if positions.contains(&position) {
-                let text = "another name of one that is there already".to_owned();
+                let text = "another name of a listed one".to_owned();
                 return Err(mistake(text, "list each tensor of the package once"));
             }
             positions.push(position);

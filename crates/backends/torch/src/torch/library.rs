@@ -151,7 +151,7 @@ impl Library {
 
 fn missing(symbol: &str, path: &Path) -> Error {
     Error::internal(format!(
-        "'{}' is no PyTorch shim: symbol '{symbol}' is missing",
+        "'{}' is not a PyTorch shim: symbol '{symbol}' is missing",
         path.display()
     ))
 }

@@ -146,7 +146,7 @@ fn unknown_names_are_reported_with_the_valid_ones() {
         (
             &["ARGS[0]", "INPUT__0"],
             &["RESULT[0]"],
-            "unable to load model 'm', input 'INPUT__0' is another name of one that is there already".to_owned(),
+            "unable to load model 'm', input 'INPUT__0' is another name of a listed one".to_owned(),
         ),
         (
             &["ARGS[0]"],

@@ -32,11 +32,11 @@ impl KernelSupport {
         let all = [
             (
                 landlock == 0,
-                "without Landlock, models read and change the files that the server's user may",
+                "without Landlock, models can read and change every file that the server's user can",
             ),
             (
                 landlock == 0 && !has_filters,
-                "without Landlock and seccomp, models trace and signal the server and other processes of its user",
+                "without Landlock and seccomp, models can trace and signal the server and other processes of its user",
             ),
             (
                 (1..TRUNCATION).contains(&landlock),
@@ -57,11 +57,11 @@ impl KernelSupport {
             ),
             (
                 is_strict && !has_filters && landlock < TCP,
-                "without seccomp, models reach the network",
+                "without seccomp, models can reach the network",
             ),
             (
                 is_strict && !has_filters && landlock >= TCP,
-                "without seccomp, of the network only TCP is refused",
+                "without seccomp, only TCP is refused, not the rest of the network",
             ),
         ];
         all.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, gap)| gap).collect()
@@ -95,7 +95,7 @@ mod tests {
     fn missing_kernel_features_are_named() {
         for level in [IsolationLevel::Standard, IsolationLevel::Strict] {
             assert_eq!(gaps(6, true, level), "");
-            assert!(gaps(0, true, level).contains("without Landlock, models read and change"));
+            assert!(gaps(0, true, level).contains("without Landlock, models can read and change"));
             assert!(gaps(5, true, level).contains("signals"));
             assert!(gaps(2, true, level).contains("truncated"));
             assert!(gaps(7, false, level).contains("system calls"));

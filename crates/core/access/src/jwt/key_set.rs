@@ -34,14 +34,14 @@ pub enum KeySetError {
     #[error("it is longer than {MAX_KEY_SET} bytes")]
     TooLong,
     /// It is no JSON, or has another form.
-    #[error("it is no JSON of the form {{\"keys\": [...]}}: {0}")]
+    #[error("it is not JSON of the form {{\"keys\": [...]}}: {0}")]
     Malformed(String),
     /// It has too many keys.
-    #[error("it has {0} keys, and {MAX_KEYS} at most are taken")]
+    #[error("it has {0} keys, and the limit is {MAX_KEYS}")]
     TooMany(usize),
     /// It has no usable key.
     #[error(
-        "none of its {0} keys is one for signatures by RS256 (2048 to 8192 bits), ES256 or EdDSA (Ed25519)"
+        "none of its {0} keys can check signatures by RS256 (2048 to 8192 bits), ES256 or EdDSA (Ed25519)"
     )]
     NoUsableKey(usize),
 }

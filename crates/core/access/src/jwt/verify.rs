@@ -32,7 +32,7 @@ impl JwtRules {
         let expires = self.check_times(&claims, now)?;
         let identity = claims.get(&self.identity_claim).and_then(Value::as_str);
         let identity = identity.filter(|name| is_name(name)).ok_or(AuthFailure::InvalidToken(
-            "the token does not say whose it is: the claim of the identity is missing or no name",
+            "the token names no identity: the claim for it is missing or not a name",
         ))?;
         let groups = self.groups(&claims);
         let identity = Identity::new(&*self.issuer, identity);
@@ -64,14 +64,13 @@ impl JwtRules {
         }
         let is_taken = |one: &SigningAlgorithm| one.library() == header.alg;
         let algorithm = self.algorithms.iter().copied().find(is_taken);
-        let algorithm = algorithm.ok_or(AuthFailure::InvalidToken(
-            "tokens that are signed by this algorithm are not taken",
-        ))?;
+        let algorithm = algorithm
+            .ok_or(AuthFailure::InvalidToken("tokens signed by this algorithm are not accepted"))?;
         let key = keys.find(header.kid.as_deref(), algorithm).ok_or_else(|| {
             match header.kid.as_deref().is_some_and(|id| keys.has(id)) {
-                true => AuthFailure::InvalidToken(
-                    "the token is signed by another algorithm than that of its key",
-                ),
+                true => {
+                    AuthFailure::InvalidToken("the algorithm of the token is not that of its key")
+                }
                 false => AuthFailure::UnknownSigningKey,
             }
         })?;
@@ -80,7 +79,7 @@ impl JwtRules {
         // RFC 7519 allows one issuer per token; the library accepts a list that contains it.
         match claims.get("iss") {
             Some(Value::String(_)) => Ok(claims),
-            _ => Err(AuthFailure::InvalidToken("the token has an 'iss' that is no text")),
+            _ => Err(AuthFailure::InvalidToken("the 'iss' of the token is not a text")),
         }
     }
 
@@ -101,7 +100,7 @@ impl JwtRules {
             None => Ok(None),
             Some(value) => second_of(value)
                 .map(Some)
-                .ok_or(AuthFailure::InvalidToken("a time in the token is no number")),
+                .ok_or(AuthFailure::InvalidToken("a time in the token is not a number")),
         };
         let end = second("exp")?.ok_or(AuthFailure::InvalidToken("the token has no 'exp'"))?;
         let expires = end.saturating_add(self.leeway);
@@ -147,7 +146,7 @@ fn second_of(value: &Value) -> Option<u64> {
 fn failure_of(error: &ErrorKind) -> AuthFailure {
     AuthFailure::InvalidToken(match error {
         ErrorKind::InvalidSignature => "the signature of the token is wrong",
-        ErrorKind::InvalidIssuer => "the token is of another issuer",
+        ErrorKind::InvalidIssuer => "the token is from another issuer",
         ErrorKind::InvalidAudience => "the token is for another audience",
         ErrorKind::MissingRequiredClaim(name) => match name.as_str() {
             "exp" => "the token has no 'exp'",

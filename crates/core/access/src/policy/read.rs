@@ -143,7 +143,7 @@ fn grant(fields: &Fields<'_>) -> Result<Option<Grant>> {
     let roles = fields.texts("roles", ROLES)?;
     let Some(roles) = named(fields, roles, Role::ALL, Role::name, wrong)? else {
         if models.is_some() {
-            let text = "'models' says for which models roles are granted, and there are no 'roles'";
+            let text = "'models' limits roles to models, but there are no 'roles'";
             return Err(fields.wrong("models", text, format!("add roles = {ROLES}")));
         }
         return Ok(None);
@@ -195,7 +195,7 @@ fn named_grant(fields: &Fields<'_>, policy: &Policy) -> Result<(GrantTarget, Gra
 fn certificate(fields: &Fields<'_>) -> Result<CertificateRule> {
     let subject = fields.needed_text("subject", r#""CN=trainer,O=Example""#)?;
     if !subject.value.contains('=') {
-        let text = format!("'{}' is no subject of a certificate", shown(subject.value));
+        let text = format!("'{}' is not the subject of a certificate", shown(subject.value));
         let advice =
             "write it as openssl x509 -noout -subject -nameopt RFC2253 prints it: CN=...,O=...";
         return Err(fields.wrong("subject", text, advice));
@@ -231,7 +231,7 @@ fn read_key(policy: &mut Policy, fields: &Fields<'_>) -> Result<()> {
     })?;
     // Two keys of one name belong to one client: the old and the new key during a change.
     if policy.keys.contains_key(&digest) {
-        let text = format!("the key of '{name}' is there already");
+        let text = format!("the key of '{name}' is listed twice");
         return Err(fields.wrong("sha256", text, "remove one of the two"));
     }
     let own = grant(fields)?.into_iter().collect();
@@ -262,7 +262,7 @@ fn jwt_rules(fields: &Fields<'_>) -> Result<JwtRules> {
     let issuer = fields.needed_text("issuer", r#""https://login.example.com/""#)?;
     let audience = fields.texts("audience", r#""galatea""#)?.unwrap_or_default();
     if audience.is_empty() {
-        let text = "[jwt] has no 'audience': tokens for other services would be taken";
+        let text = "[jwt] has no 'audience': tokens for other services would be accepted";
         return Err(fields.wrong("audience", text, r#"add audience = "galatea""#));
     }
     let claim = |name, default: Option<&str>| -> Result<Option<String>> {
@@ -284,7 +284,7 @@ fn jwt_rules(fields: &Fields<'_>) -> Result<JwtRules> {
 fn algorithms(fields: &Fields<'_>) -> Result<Vec<SigningAlgorithm>> {
     const ALL: [SigningAlgorithm; 3] = SigningAlgorithm::ALL;
     let wrong = |name: &str| {
-        let text = format!("tokens signed by '{}' are not taken", shown(name));
+        let text = format!("tokens signed by '{}' are not accepted", shown(name));
         (text, "algorithms are RS256, ES256, EdDSA".to_owned())
     };
     let names = fields.texts("algorithms", r#"["RS256", "ES256", "EdDSA"]"#)?;
@@ -308,11 +308,11 @@ fn key_source(fields: &Fields<'_>) -> Result<KeySource> {
         }
         (None, Some(_)) => {
             let text =
-                "'jwks_url' must be https: who answers in its place decides whose tokens are taken";
+                "'jwks_url' must be https: whoever can answer in its place could sign tokens";
             Err(fields.wrong(
                 "jwks_url",
                 text,
-                "http is taken on this machine only (http://127.0.0.1:...)",
+                "http is accepted on this machine only (http://127.0.0.1:...)",
             ))
         }
         _ => {

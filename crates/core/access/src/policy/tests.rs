@@ -86,7 +86,7 @@ fn a_mistake_is_reported_with_place_and_advice() {
     );
     wrong(
         &key("models = \"a\""),
-        "p.toml:4:10: 'models' says for which models roles are granted, and there are no 'roles'; add roles = [\"infer\", \"read\"]",
+        "p.toml:4:10: 'models' limits roles to models, but there are no 'roles'; add roles = [\"infer\", \"read\"]",
     );
     wrong(&key("roles = []"), "p.toml:4:9: 'roles' is empty; write roles = [\"infer\", \"read\"]");
     wrong(
@@ -111,7 +111,8 @@ fn a_mistake_is_reported_with_place_and_advice() {
     );
     wrong(
         "[[certificates]]\nsubject = \"ann\"",
-        "p.toml:2:11: 'ann' is no subject of a certificate; write it as openssl x509 -noout -subject -nameopt RFC2253 prints it: CN=...,O=...",
+        "p.toml:2:11: 'ann' is not the subject of a certificate; write it as openssl x509 -noout -subject -nameopt \
+         RFC2253 prints it: CN=...,O=...",
     );
     wrong(
         "[[grants]]\nroles = \"read\"",
@@ -136,7 +137,7 @@ fn incomplete_or_unsafe_token_rules_are_refused() {
     );
     wrong(
         &jwt(""),
-        "p.toml:1:1: [jwt] has no 'audience': tokens for other services would be taken; add audience = \"galatea\"",
+        "p.toml:1:1: [jwt] has no 'audience': tokens for other services would be accepted; add audience = \"galatea\"",
     );
     let with_audience = |rest: &str| jwt(&format!("audience = [\"a\", \"b\"]\n{rest}"));
     let file = |rest: &str| with_audience(&format!("jwks_file = \"f\"\n{rest}"));
@@ -146,7 +147,8 @@ fn incomplete_or_unsafe_token_rules_are_refused() {
     );
     wrong(
         &with_audience("jwks_url = \"http://issuer/\""),
-        "p.toml:4:12: 'jwks_url' must be https: who answers in its place decides whose tokens are taken; http is taken on this machine only (http://127.0.0.1:...)",
+        "p.toml:4:12: 'jwks_url' must be https: whoever can answer in its place could sign tokens; http is accepted \
+         on this machine only (http://127.0.0.1:...)",
     );
     wrong(
         &file("algorithms = [\"HS256\"]"),

@@ -137,7 +137,7 @@ fn gather_generated(
     group: &[usize],
     target: &TensorSpec,
 ) -> Result<JoinedInput<'static>> {
-    let none = || Error::internal(format!("nothing fills input '{}'", target.name));
+    let none = || Error::internal(format!("input '{}' has no source", target.name));
     let batch_input = config.batch_input_for(&target.name).ok_or_else(none)?;
     let source = config.input(&batch_input.source).ok_or_else(none)?;
     let sources = tensors_of(batch, group, source)?;

@@ -80,7 +80,7 @@ fn written(data_type: DataType, values: &[usize]) -> Option<AlignedBlock> {
 
 fn too_large(target: &TensorSpec) -> Error {
     Error::invalid_arg(format!(
-        "batch input '{}' cannot be made: the shapes of the batch are too large for its numbers",
+        "batch input '{}' cannot be computed: the shapes of the batch are too large",
         target.name
     ))
 }

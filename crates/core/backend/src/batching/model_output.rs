@@ -22,7 +22,7 @@ pub(super) struct OutputSlice {
 /// Makes the error of an output whose type is not the configured one.
 pub fn other_type(config: &ModelConfig, spec: &TensorSpec) -> Error {
     Error::internal(format!(
-        "output '{}' of model '{}' has another datatype than the configured {}",
+        "output '{}' of model '{}' does not have the configured datatype {}",
         spec.name,
         config.name(),
         spec.data_type

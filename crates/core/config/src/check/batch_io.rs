@@ -47,7 +47,7 @@ fn check_input<'r>(
     for (index, target) in input.target_name.iter().enumerate() {
         if !taken.insert(target) {
             let text = format!(
-                "target input name '{target}' can only be specified once, and is no input of requests for {model}"
+                "target input name '{target}' can only be specified once, and is not an input of requests for {model}"
             );
             return refuse(element_of("target_name", index), text, "remove one of them");
         }

@@ -209,7 +209,7 @@ fn padded_input(settings: &Settings<'_>, spec: &TensorSpec) -> Result<PaddedInpu
     };
     let Some(value) = element(spec.data_type, text) else {
         let problem = format!(
-            ": '{text}' is no element of {}, the type of input '{}'",
+            ": '{text}' is not an element of {}, the type of input '{}'",
             spec.data_type.config_name(),
             spec.name
         );

@@ -20,9 +20,8 @@ pub(super) fn check_preferred(sizes: &[i32], what: &str, raw: &RawModelConfig) -
         }
         if size > *most {
             let advice = match most {
-                0 => {
-                    "`max_batch_size` is 0, so that nothing is batched: set it to the largest batch of the model".to_owned()
-                }
+                0 => "`max_batch_size` is 0, so there are no batches: set it to the largest batch of the model"
+                    .to_owned(),
                 most => format!("`max_batch_size` is {most}: raise it, or prefer smaller batches"),
             };
             let text = format!("{what} size must be <= max batch size for {model}");

@@ -82,7 +82,7 @@ impl Class {
         match self {
             Self::Load => "loads of models",
             Self::Unload => "unloads of models",
-            Self::Readiness => "questions to models whether they are ready",
+            Self::Readiness => "readiness checks of models",
             Self::Query => "queries",
         }
     }

@@ -22,8 +22,8 @@ impl RepositoryView for Repository {
                 let read = galatea_config::parse_json(json).ok();
                 if read.is_some() && !galatea_config::is_strict_json(json) {
                     log::warn!(
-                        "the configuration in the load call of model '{id}' is no strict JSON (names without quotes, single \
-                         quotes, or a comma behind the last element), and is read as Triton reads it"
+                        "the configuration in the load call of model '{id}' is not strict JSON (names without \
+                         quotes, single quotes, or a comma behind the last element), and is read as Triton reads it"
                     );
                 }
                 read

@@ -30,14 +30,14 @@ fn bounds(config: &ModelConfig) -> Result<BTreeMap<String, Bounds>> {
     for (family, buckets) in config.histogram_buckets() {
         if !DistributionSettings::is_histogram(family) {
             log::warn!(
-                "model_metrics of model '{}' has no effect on '{family}': it is none of the server's histograms",
+                "model_metrics of model '{}' has no effect on '{family}': it is not one of the server's histograms",
                 config.name()
             );
             continue;
         }
         let bounds = Bounds::new(buckets).map_err(|reason| {
             let text = format!(
-                "model_metrics of model '{}': the buckets of '{family}' cannot be those of a histogram: {reason}",
+                "model_metrics of model '{}': the buckets of '{family}' are not valid for a histogram: {reason}",
                 config.name()
             );
             Error::invalid_arg(text).with_source(reason)
@@ -82,7 +82,7 @@ mod tests {
         let error = settings(&text, &MetricsOptions::default()).expect_err("unsorted");
         assert_eq!(
             error.to_string(),
-            "model_metrics of model 'm': the buckets of 'galatea_inference_batch_size' cannot be those of a \
+            "model_metrics of model 'm': the buckets of 'galatea_inference_batch_size' are not valid for a \
              histogram: each bucket must be larger than the one before it"
         );
     }

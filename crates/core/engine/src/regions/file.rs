@@ -53,7 +53,7 @@ impl FileRegion {
     fn failure(&self, action: &str, offset: u64, byte_size: usize, error: io::Error) -> Error {
         let name = &self.description.name;
         let reason = match error.kind() {
-            ErrorKind::UnexpectedEof => "its memory has become shorter".to_owned(),
+            ErrorKind::UnexpectedEof => "its memory has shrunk".to_owned(),
             _ => error.to_string(),
         };
         let text = format!(

@@ -90,7 +90,7 @@ fn access_to_a_truncated_file_is_an_error_and_no_signal() {
         fixture.cut("k", length);
         let cut = |action| {
             format!(
-                "Unable to {action} 32 bytes at offset 32 of shared memory region 'r': its memory has become shorter"
+                "Unable to {action} 32 bytes at offset 32 of shared memory region 'r': its memory has shrunk"
             )
         };
         assert_fails(span.read(), Code::Internal, &cut("read"));

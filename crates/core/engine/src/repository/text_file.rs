@@ -25,7 +25,7 @@ pub(crate) fn advice(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Some(LET_READ),
         io::ErrorKind::InvalidInput => Some("put a file there: it is a folder, a pipe or a device"),
-        io::ErrorKind::FileTooLarge => Some("it is text, and read whole: is it another file?"),
+        io::ErrorKind::FileTooLarge => Some("the server reads it whole: is it the right file?"),
         io::ErrorKind::InvalidData => Some("save it as text in UTF-8"),
         _ if galatea_regular_files::is_loop(error) => {
             Some("the link leads back to itself: put the file in its place")

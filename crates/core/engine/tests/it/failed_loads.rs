@@ -133,8 +133,8 @@ fn a_panic_while_loading_is_the_reason_and_the_model_can_be_reloaded() {
         fs::write(root.join("m/2/panics"), "").expect("file");
     });
     let error = f.engine.load_model("m", LoadOverrides::default()).expect_err("it panics");
-    let text = "load failed for model 'm': version 2 is at UNAVAILABLE state: Internal: loading ended in a panic: \
-                the model panics when it is loaded;\n";
+    let text = "load failed for model 'm': version 2 is at UNAVAILABLE state: Internal: loading panicked: the model \
+                panics when it is loaded;\n";
     assert_eq!(error.message(), text);
     eventually("nothing is loading", || {
         index(&f.engine).iter().all(|row| row.contains(":UNAVAILABLE:"))

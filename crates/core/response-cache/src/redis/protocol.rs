@@ -82,7 +82,7 @@ fn read_bytes(stream: &mut impl BufRead, length: usize) -> io::Result<Vec<u8>> {
 }
 
 fn odd() -> io::Error {
-    invalid("a reply that is none of Redis".to_owned())
+    invalid("a reply that is not Redis's".to_owned())
 }
 
 fn invalid(text: String) -> io::Error {

@@ -72,7 +72,7 @@ pub enum SettingsError {
     )]
     NoAddress,
     /// A value is invalid.
-    #[error("Failed to initialize RedisCache: '{value}' is no value of '{key}': {expected}")]
+    #[error("Failed to initialize RedisCache: '{value}' is not a value of '{key}': {expected}")]
     Value {
         /// The setting.
         key: &'static str,
@@ -245,7 +245,7 @@ mod tests {
             [("db", "x"), ("pool_size", "-1"), ("ttl", ""), ("tls_enabled", "maybe")]
         {
             let error = parse(&[("host", "a"), ("port", "1"), (key, value)]).expect_err("refused");
-            assert!(error.to_string().contains(&format!("is no value of '{key}'")), "{error}");
+            assert!(error.to_string().contains(&format!("is not a value of '{key}'")), "{error}");
         }
     }
 }

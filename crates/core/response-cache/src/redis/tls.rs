@@ -43,7 +43,7 @@ impl Tls {
         };
         let name = if settings.sni.is_empty() { host } else { &settings.sni };
         let name = ServerName::try_from(name.to_owned()).map_err(|error| {
-            io::Error::other(format!("'{name}' is no name of a server: {error}"))
+            io::Error::other(format!("'{name}' is not the name of a server: {error}"))
         })?;
         Ok(Self { config: Arc::new(config), name })
     }
@@ -73,7 +73,7 @@ fn roots(settings: &TlsSettings) -> io::Result<RootCertStore> {
         }
     }
     match roots.is_empty() {
-        true => Err(io::Error::other("no authority of certificates is known: give one as cacert")),
+        true => Err(io::Error::other("no certificate authority is known: give one as cacert")),
         false => Ok(roots),
     }
 }

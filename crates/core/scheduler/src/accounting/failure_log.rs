@@ -23,7 +23,7 @@ impl FailureLog {
         let name = model.clone();
         let limit = LineLimit::new(move |count| {
             log::error!(
-                "{count} more requests to model '{name}' version {version} failed, which was not logged"
+                "{count} more requests to model '{name}' version {version} failed (not logged)"
             );
         });
         Self { model, version, limit }

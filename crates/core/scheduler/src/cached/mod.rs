@@ -270,7 +270,7 @@ impl Shared {
         });
         if !fits && self.refusals.admits() {
             let model = self.spec.config.name();
-            log::error!("what the response cache has for model '{model}' does not fit it");
+            log::error!("the response cache has a response that does not fit model '{model}'");
         }
         fits
     }

@@ -37,7 +37,7 @@ impl EnsembleScheduler {
     pub fn new(spec: EnsembleSpec) -> Result<Self> {
         let EnsembleSpec { config, version, models, statistics } = spec;
         let Scheduling::Ensemble(ensembling) = config.scheduling() else {
-            return Err(Error::internal(format!("model '{}' is no ensemble", config.name())));
+            return Err(Error::internal(format!("model '{}' is not an ensemble", config.name())));
         };
         if models.len() != ensembling.steps.len() {
             return Err(Error::internal(format!("ensemble '{}' lacks models", config.name())));

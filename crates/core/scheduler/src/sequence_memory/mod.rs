@@ -145,9 +145,8 @@ impl SequenceMemory {
         // The metric counts each of them; the log reports only powers of two.
         if count.is_power_of_two() {
             log::warn!(
-                "the states of sequences need more than the {} bytes that they may take, so that the sequence that was idle \
-                 longest ends: sequence {id} of model '{model}', the {count}. since the start; allow more with \
-                 --memory-budget",
+                "the states of sequences need more than their {} bytes: the server ended sequence {id} of model \
+                 '{model}', idle for longest, the {count}. one since the start; allow more with --memory-budget",
                 self.limit()
             );
         }
@@ -155,9 +154,9 @@ impl SequenceMemory {
 
     fn refusal(&self, bytes: usize) -> Error {
         let text = format!(
-            "the states of the sequence grow by {bytes} bytes, and the states of all sequences have {} of the {} bytes that \
-             they may take, too few of them of idle sequences; end sequences that are done, or allow more with \
-             --memory-budget, of which states take a half at most",
+            "the state of the sequence grows by {bytes} bytes, and all states have {} of their {} bytes, too few of \
+             them in idle sequences; end sequences that are done, or allow more with --memory-budget: states may \
+             take half of it",
             self.used(),
             self.limit()
         );

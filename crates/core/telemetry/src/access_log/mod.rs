@@ -84,10 +84,7 @@ impl AccessLog {
 
 /// Reports lost lines in the server's log, because the access log has lines of requests only.
 fn tell_of_loss(lines: u64) -> String {
-    log::warn!(
-        "{lines} lines of the access log were lost: its file had no room for them, or did not take them as fast as \
-         requests came"
-    );
+    log::warn!("{lines} lines of the access log were lost: its disk was full or too slow");
     String::new()
 }
 

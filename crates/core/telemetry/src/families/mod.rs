@@ -10,11 +10,11 @@ pub use self::family::{Family, Kind};
 const COUNTER_LATENCIES: &str = "unless `--metrics-config=counter_latencies=false`";
 const HISTOGRAM_LATENCIES: &str = "with `--metrics-config=histogram_latencies=true`";
 const SUMMARY_LATENCIES: &str = "with `--metrics-config=summary_latencies=true`";
-const GPU_METRICS: &str = "where there are NVIDIA GPUs, unless `--allow-gpu-metrics=false`";
+const GPU_METRICS: &str = "if there are NVIDIA GPUs, unless `--allow-gpu-metrics=false`";
 const CPU_METRICS: &str = "unless `--allow-cpu-metrics=false`";
 const GPU: &[&str] = &["gpu_uuid"];
 const CACHED_MODELS: &str =
-    "for models with `response_cache`, where the server has a cache (`--cache-config`)";
+    "for models with `response_cache`, if the server has a cache (`--cache-config`)";
 const LOCAL_CACHE: &str = "with `--cache-config=local,size=...`";
 
 const PER_MODEL: &[&str] = &["model", "version"];
@@ -117,78 +117,80 @@ families! {
             .shown("with `--metrics-config=histogram_latencies=true`, for decoupled models");
     }
     BATCH_SIZES {
-        pub BATCH_SIZE_HISTOGRAM = histogram("galatea_inference_batch_size", "How many items were executed together");
+        pub BATCH_SIZE_HISTOGRAM = histogram("galatea_inference_batch_size",
+            "Number of items that were executed together");
     }
     OBSTACLES {
         pub(crate) REFUSED = counter("galatea_inference_requests_refused_total",
-            "Requests to a model that were not executed, by reason").labels(&["model", "reason", "version"]);
+            "Requests to a model that the server refused to execute, by reason").labels(&["model", "reason", "version"]);
         pub(crate) IN_FLIGHT = gauge("galatea_inference_requests_in_flight",
             "Requests to a model that wait or are executed now").per_model();
         pub(crate) INSTANCES = gauge("galatea_model_instances", "Instances of a model").per_model();
         pub(crate) INSTANCES_WORKING = gauge("galatea_model_instances_working",
-            "Instances of a model that work; the others are being started again").per_model();
+            "Instances of a model that work. The server is restarting the others").per_model();
         pub(crate) RESTARTS = counter("galatea_model_instance_restarts_total",
-            "How often an instance of a model that had stopped working was started again").per_model();
+            "Restarts of instances of a model that had stopped working").per_model();
         pub(crate) EXECUTIONS_ON_CONNECTION_THREADS = counter("galatea_executions_on_connection_threads_total",
-            "Executions of a model by the thread that received a request, as part of all executions: where they are \
-             short, that is cheaper than waking the thread of an instance").per_model();
+            "Executions of a model by the thread that received the request, a part of all executions. Short \
+             executions are cheaper there than in the thread of an instance").per_model();
     }
     BATCH_DELAYS {
         pub(crate) BATCH_DELAY = gauge("galatea_batch_delay_duration_seconds",
-            "How long the last batches of a model waited for more requests, on average, where `batch_delay` is left to \
-             the server").per_model();
+            "Average time that the last batches of a model waited for more requests, for models with `batch_delay` \
+             auto").per_model();
     }
     LOADS {
         pub(crate) MODEL_LOAD = gauge("galatea_model_load",
-            "How much of what the instances of a model can do was asked of them in the last second: the share of it in \
-             which they worked, and beside that the requests that waited over those that the instances take at once; 1: \
-             all work and none waits").per_model();
+            "Load of the instances of a model in the last second: the share of time they worked, plus the waiting \
+             requests divided by the requests that the instances take at once. 1: all instances work and no request \
+             waits").per_model();
         pub(crate) LOAD = gauge("galatea_load",
-            "The highest galatea_model_load of all models: what an autoscaler adds servers by");
+            "The highest galatea_model_load of all models, for an autoscaler");
     }
     MEMORY {
         pub(crate) MEMORY_LIMIT = gauge("galatea_memory_budget_limit_bytes",
-            "Memory that requests and responses may take in all, in bytes");
+            "Memory that all requests and responses together may take, in bytes");
         pub(crate) MEMORY_USED = gauge("galatea_memory_budget_used_bytes",
             "Memory that requests and responses take, in bytes");
         pub(crate) MEMORY_REFUSED = counter("galatea_memory_budget_refused_total",
-            "How often a request was refused because the memory budget was used up");
+            "Requests that the server refused because the memory budget was used up");
         pub(crate) STATES_LIMIT = gauge("galatea_sequence_states_limit_bytes",
-            "Memory that the states of sequences may take in all, a part of the memory budget, in bytes");
+            "Memory that the states of all sequences together may take, a part of the memory budget, in bytes");
         pub(crate) STATES_USED = gauge("galatea_sequence_states_used_bytes",
-            "Memory that the states of sequences take, which is counted to the memory budget, in bytes");
+            "Memory that the states of sequences take, a part of the used memory budget, in bytes");
         pub(crate) STATES_REFUSED = counter("galatea_sequence_states_refused_total",
-            "How often a request failed because there was no memory for the state that it left to its sequence");
+            "Requests that failed because there was no memory for the state of their sequence");
         pub(crate) SEQUENCES_GAVE_WAY = counter("galatea_sequences_gave_way_total",
-            "Idle sequences that were ended because the states of others needed their memory");
+            "Idle sequences that the server ended because the states of others needed their memory");
     }
     FIGURES {
         pub MODEL_READY = gauge("galatea_model_ready",
-            "1: the version answers requests; 0: it is being loaded, or could not be loaded. One that was unloaded on \
-             purpose is not shown, and one whose configuration cannot be read has an empty version").per_model();
-        pub CONNECTIONS = gauge("galatea_connections_open", "Connections that are open, of all front ends");
+            "1: the version answers requests; 0: it is loading or failed to load. A version that was unloaded on \
+             purpose has no sample. A model whose configuration cannot be read has an empty version").per_model();
+        pub CONNECTIONS = gauge("galatea_connections_open", "Open connections of all front ends");
         pub CONNECTIONS_LIMIT = gauge("galatea_connections_limit", "Connections that may be open: --max-connections");
         pub CONNECTIONS_REFUSED = counter("galatea_connections_refused_total",
-            "Connections that were refused because as many were open as may be, none of them idle");
+            "Connections that the server refused because it was at the limit and none was idle");
         pub CONNECTIONS_CLOSED = counter("galatea_connections_closed_total",
             "Connections that the server closed, by reason").labels(&["reason"]);
         pub REQUESTS_REFUSED = counter("galatea_requests_refused_total",
-            "Requests that were refused before they reached a model, by reason; those refused for lack of memory are \
-             counted with the memory budget").labels(&["reason"]);
+            "Requests that the server refused before they reached a model, by reason. Those refused because memory \
+             ran out count with the memory budget").labels(&["reason"]);
         pub LONG_REQUESTS_WAITING = gauge("galatea_long_requests_waiting",
-            "Long bodies and responses that wait for one of the threads that decode and render them");
+            "Long bodies and responses that wait for a thread that decodes or encodes them");
         pub CONTROL_RUNNING = gauge("galatea_control_operations_running",
-            "Loads, unloads and questions to models that are under way").labels(&["operation"]);
+            "Loads, unloads and readiness checks of models in progress").labels(&["operation"]);
         pub CONTROL_WAITING = gauge("galatea_control_operations_waiting",
-            "Loads, unloads and questions to models that wait for a thread or for another of the same model")
+            "Loads, unloads and readiness checks of models that wait for a thread, or for another operation on the \
+             same model")
             .labels(&["operation"]);
         pub LOG_LINES_LOST = counter("galatea_log_lines_lost_total",
-            "Lines that could not be written, or not fast enough, by log").labels(&["log"]);
+            "Lines that the server could not write, or not fast enough, by log").labels(&["log"]);
         pub AUTH_FAILURES = counter("galatea_auth_failures_total",
-            "Requests that were refused because of who sent them, by reason")
+            "Requests that the server refused because of missing, wrong or insufficient credentials, by reason")
             .labels(&["reason"]).shown("with `--auth-policy`");
         pub RESPONSE_CACHE_ERRORS = counter("galatea_response_cache_errors_total",
-            "Look-ups and insertions that the response cache's server could not do, or not in time")
+            "Look-ups and insertions that failed or timed out at the server of the response cache")
             .labels(&["operation"]).shown("with `--cache-config=redis,...`");
         pub ENVIRONMENTS = gauge("galatea_python_environments",
             "Python environments in the cache, as of the last load of a model that runs in one of them")
@@ -229,7 +231,7 @@ families! {
         pub(crate) OPEN_FILES = gauge("process_open_fds", "Number of open file descriptors.");
         pub(crate) MOST_FILES = gauge("process_max_fds", "Maximum number of open file descriptors.");
         pub(crate) BUILD_INFO = gauge("galatea_build_info",
-            "Always 1; the labels name the version and the Triton version whose contract is kept")
+            "Always 1; the labels name the version and the version of Triton that it is compatible with")
             .labels(&["version", "triton_version"]);
     }
 }
@@ -265,11 +267,11 @@ lists! {
     }
     /// Durations of successful requests, in the order of the phases, in seconds.
     pub PHASE_HISTOGRAMS: 5 histogram {
-        "galatea_inference_request_duration_seconds" "How long successful requests took, from receipt to the last response";
-        "galatea_inference_queue_duration_seconds" "How long successful requests waited for an instance";
-        "galatea_inference_compute_input_duration_seconds" "How long making the inputs of successful requests ready took";
-        "galatea_inference_compute_infer_duration_seconds" "How long the model computed for successful requests";
-        "galatea_inference_compute_output_duration_seconds" "How long handing out the outputs of successful requests took";
+        "galatea_inference_request_duration_seconds" "Time from receipt to the last response of successful requests";
+        "galatea_inference_queue_duration_seconds" "Time that successful requests waited for an instance";
+        "galatea_inference_compute_input_duration_seconds" "Time to prepare the inputs of successful requests";
+        "galatea_inference_compute_infer_duration_seconds" "Time that the model computed for successful requests";
+        "galatea_inference_compute_output_duration_seconds" "Time to hand out the outputs of successful requests";
     }
 }
 
@@ -290,7 +292,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { title: "Time to the first response", families: FIRST_RESPONSES },
     Section { title: "Durations as histograms", families: &PHASE_HISTOGRAMS },
     Section { title: "Batch sizes", families: BATCH_SIZES },
-    Section { title: "What keeps a model from answering", families: OBSTACLES },
+    Section { title: "Requests in progress, refusals and instances", families: OBSTACLES },
     Section { title: "Delay of batches", families: BATCH_DELAYS },
     Section { title: "Load", families: LOADS },
     Section { title: "Memory of requests and responses", families: MEMORY },

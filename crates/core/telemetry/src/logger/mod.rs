@@ -67,7 +67,7 @@ pub fn change(change: &LogChange) {
     if new == current {
         return;
     }
-    log::info!("log settings are changed by a client: {}", new.differences(&current));
+    log::info!("a client changed the log settings: {}", new.differences(&current));
     let logger = LOGGER.get_or_init(Logger::default);
     let mut state = logger.state.write_unpoisoned();
     // When two clients change settings at once, each changes only what it named.
@@ -148,7 +148,7 @@ fn write_line(
 /// Returns the line that replaces lost lines.
 fn lost_lines(count: u64) -> String {
     let text = format!(
-        "{count} lines are missing here: they found no room, or whoever reads this log was too slow"
+        "{count} lines are missing here: the disk was full, or the reader of this log was too slow"
     );
     let (line, settings) = (Line::now(Level::Warn, &text), settings());
     let mut out = String::new();

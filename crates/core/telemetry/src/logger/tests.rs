@@ -233,7 +233,7 @@ fn a_log_file_is_appended_to_and_an_invalid_one_changes_nothing() {
     let text = fs::read_to_string(&path).expect("log");
     let lines: Vec<&str> = text.lines().skip(3).collect();
     assert_eq!(lines.len(), 2, "{text}");
-    let told = "\"log settings are changed by a client: log_info=false log_verbose_level=1\"";
+    let told = "\"a client changed the log settings: log_info=false log_verbose_level=1\"";
     assert!(lines[0].ends_with(told), "{}", lines[0]);
     assert!(lines[1].ends_with("\"five\""), "{}", lines[1]);
 }

@@ -30,7 +30,7 @@ const EMPTY_LOOKS: u32 = 2;
 
 /// The last event of a watcher that was too slow.
 pub const END_OF_SLOW_WATCHER: &[u8] =
-    b"event: end\ndata: {\"reason\":\"events were not read as fast as they came\"}\n\n";
+    b"event: end\ndata: {\"reason\":\"the client reads events too slowly\"}\n\n";
 /// The last event of a server that shuts down.
 pub const END_OF_SERVER: &[u8] =
     b"event: end\ndata: {\"reason\":\"the server is about to exit\"}\n\n";
@@ -76,12 +76,10 @@ struct Sampling {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The limit on watchers is reached.
-    #[error(
-        "{MOST_WATCHERS} clients watch this server, which is the most; close one of their pages"
-    )]
+    #[error("{MOST_WATCHERS} consoles are open, the most that this server serves; close one")]
     TooMany,
     /// The thread cannot be started.
-    #[error("the thread that watches the server cannot be started: {0}")]
+    #[error("cannot start the thread that watches the server: {0}")]
     NoThread(io::Error),
 }
 
@@ -111,7 +109,7 @@ impl Console {
         let shared = Arc::new(shared);
         // The next watcher tries to start the thread again.
         if let Err(error) = shared.ensure_thread(&mut shared.hall.lock_unpoisoned()) {
-            log::warn!("the console has no history: its thread cannot be started: {error}");
+            log::warn!("the console has no history because its thread cannot start: {error}");
         }
         Self { shared }
     }

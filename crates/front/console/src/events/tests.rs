@@ -57,7 +57,7 @@ fn watchers_over_the_limit_are_refused_until_one_leaves() {
     let console = Console::new(&engine, Arc::default(), SharedAbout::default(), Vec::new());
     let mut watchers: Vec<_> = (0..MOST_WATCHERS).map(|_| console.watch().expect("room")).collect();
     let refused = console.watch().expect_err("no room").to_string();
-    assert!(refused.starts_with("64 clients watch this server"), "{refused}");
+    assert!(refused.starts_with("64 consoles are open"), "{refused}");
     watchers.pop();
     console.watch().expect("room again");
 }

@@ -67,7 +67,7 @@ fn base() -> Result<Value> {
 }
 
 fn broken_base(what: impl std::fmt::Display) -> Error {
-    Error::internal(format!("the description of the routes cannot be made: {what}"))
+    Error::internal(format!("cannot make the description of the routes: {what}"))
 }
 
 /// Returns each ready model, in the version that answers requests without a version.
@@ -105,7 +105,7 @@ fn is_plain(name: &str) -> bool {
 fn unescaped(text: &str) -> Result<String> {
     let text = text.replace('+', " ");
     let decoded = percent_decode_str(&text).decode_utf8();
-    let no_text = |_| Error::invalid_arg("the name of the model in the query is no text");
+    let no_text = |_| Error::invalid_arg("the name of the model in the query is not text");
     decoded.map(Cow::into_owned).map_err(no_text)
 }
 

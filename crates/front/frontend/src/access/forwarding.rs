@@ -14,7 +14,7 @@ pub struct HeaderForwarding {
 
 /// The error for a pattern that is no regular expression or takes too much memory.
 #[derive(Debug, thiserror::Error)]
-#[error("'{pattern}' is no regular expression: {source}")]
+#[error("'{pattern}' is not a regular expression: {source}")]
 pub struct PatternError {
     pattern: String,
     source: Box<regex::Error>,
@@ -120,7 +120,7 @@ mod tests {
         for pattern in ["(", "a{1000}{1000}{1000}", "(?=x)"] {
             let error = HeaderForwarding::matching(pattern).expect_err(pattern).to_string();
             assert!(
-                error.starts_with(&format!("'{pattern}' is no regular expression: ")),
+                error.starts_with(&format!("'{pattern}' is not a regular expression: ")),
                 "{error}"
             );
         }

@@ -79,7 +79,7 @@ pub enum RestrictionError {
     #[error("restricted {what} '{name}' can not be specified in multiple config groups")]
     Repeated { what: &'static str, name: String },
     /// No client could send such a header, so these calls would be closed to everybody.
-    #[error("'{0}' is no name of a header")]
+    #[error("'{0}' is not the name of a header")]
     NoHeaderName(String),
 }
 
@@ -207,7 +207,7 @@ mod tests {
                 &["health:k=v", "logging,health:x=y"],
                 "restricted api 'health' can not be specified in multiple config groups",
             ),
-            (&["health:a b=v"], "'a b' is no name of a header"),
+            (&["health:a b=v"], "'a b' is not the name of a header"),
         ] {
             assert_eq!(restricted(rules).expect_err(text).to_string(), text);
         }

@@ -62,7 +62,7 @@ impl ClientLimitError {
 
     pub(super) fn rate(rate: RequestRate, wait: Duration) -> Self {
         let text = format!(
-            "this client sends more than the {} requests a second that it may (--client-requests-per-second); try again \
+            "this client sends more than its limit of {} requests a second (--client-requests-per-second); try again \
              later",
             rate.per_second
         );

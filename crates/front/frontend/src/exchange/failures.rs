@@ -126,10 +126,8 @@ fn log_line(level: log::Level, failed: &FailedRequest<'_>) {
 
 fn suppressed_line(model: &str, count: u64) -> String {
     match model {
-        "" => format!(
-            "{count} more requests failed before they reached a model, which was not logged"
-        ),
-        model => format!("{count} more requests to model '{model}' failed, which was not logged"),
+        "" => format!("{count} more requests failed before they reached a model (not logged)"),
+        model => format!("{count} more requests to model '{model}' failed (not logged)"),
     }
 }
 

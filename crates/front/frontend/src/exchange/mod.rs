@@ -64,7 +64,7 @@ pub struct Call<'a> {
 impl fmt::Display for Call<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self { protocol, path: "", .. } => write!(f, "a request that is no {protocol}"),
+            Self { protocol, path: "", .. } => write!(f, "a request that is not {protocol}"),
             Self { method: "", path, .. } => f.write_str(path),
             Self { method, path, .. } => write!(f, "{method} {path}"),
         }
@@ -408,7 +408,7 @@ impl Drop for Exchange {
         let Some(open) = self.0.take() else { return };
         let (code, reason) = match thread::panicking() {
             true => (Code::Internal, "internal error: the handler of this request panicked"),
-            false => (Code::Cancelled, "the client is gone before the answer"),
+            false => (Code::Cancelled, "the client disconnected before the response"),
         };
         let status = match (open.protocol, code) {
             ("grpc", Code::Cancelled) => CANCELLED,

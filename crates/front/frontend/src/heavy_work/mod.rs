@@ -22,7 +22,7 @@ pub struct HeavyWork(Arc<Pool>);
 pub enum HeavyWorkError {
     /// The queue is full.
     #[error(
-        "the server is busy with {waiting} other long requests, as many as may wait; try again later"
+        "the server is busy with {waiting} other long requests, the most it accepts; try again later"
     )]
     Full {
         /// The number of pieces of work that may wait.

@@ -126,6 +126,6 @@ impl Pool {
 fn lower_priority() {
     // A failure costs latency only: long requests then take an equal share of the cores.
     if let Err(error) = rustix::process::nice(NICENESS) {
-        log::debug!("the priority of long requests stays as it is: {error}");
+        log::debug!("cannot lower the priority of long requests: {error}");
     }
 }

@@ -35,9 +35,9 @@ fn hint(text: &[u8]) -> &'static str {
         [] => "; the file is empty",
         // A sequence with a length of two bytes: every DER certificate begins like this.
         [0x30, 0x82, ..] => {
-            "; this one looks like DER, make PEM of it with 'openssl x509 -inform DER -in FILE'"
+            "; this one looks like DER, convert it to PEM with 'openssl x509 -inform DER -in FILE'"
         }
-        _ if contains(text, b"PRIVATE KEY-----") => "; this is a key, are the two files exchanged?",
+        _ if contains(text, b"PRIVATE KEY-----") => "; this is a key, are the two files swapped?",
         _ => "",
     }
 }

@@ -10,7 +10,7 @@ pub enum TlsError {
     SetUp(rustls::Error),
     #[error("failed to read '{file}': {error}")]
     Unreadable { file: PathBuf, error: io::Error },
-    #[error("'{file}' is longer than {most} bytes: it is no file of certificates or of a key")]
+    #[error("'{file}' is longer than {most} bytes: it is not a file of certificates or of a key")]
     TooLong { file: PathBuf, most: u64 },
     #[error(
         "'{file}' holds no certificate: it must be PEM, with lines '-----BEGIN CERTIFICATE-----'{hint}"
@@ -21,14 +21,15 @@ pub enum TlsError {
     )]
     NoKey { file: PathBuf, hint: &'static str },
     #[error(
-        "the key in '{file}' is encrypted, and nobody is there to type its password: write it without one, \
-         'openssl pkey -in ENCRYPTED -out PLAIN', to a file that only the server may read"
+        "the key in '{file}' is encrypted, and the server has no password for it: write it without one, 'openssl \
+         pkey -in ENCRYPTED -out PLAIN', to a file that only the server may read"
     )]
     EncryptedKey { file: PathBuf },
     #[error("'{file}' is not usable for TLS: {reason}")]
     Unusable { file: PathBuf, reason: String },
     #[error(
-        "the key in '{key}' is not that of the certificate in '{certificates}' ({subject}): name the files of one pair"
+        "the key in '{key}' does not belong to the certificate in '{certificates}' ({subject}): name two files that \
+         belong together"
     )]
     WrongKey { key: PathBuf, certificates: PathBuf, subject: Box<str> },
     #[error(

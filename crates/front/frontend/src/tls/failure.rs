@@ -56,7 +56,7 @@ fn reason_of(cause: &Error) -> (Kind, String) {
         Error::PeerIncompatible(reason) => (
             Kind::Other,
             format!(
-                "the client speaks no TLS that is safe today ({reason:?}): TLS 1.2 or 1.3 is needed"
+                "the client offers no safe version of TLS ({reason:?}): TLS 1.2 or 1.3 is needed"
             ),
         ),
         Error::NoApplicationProtocol => (
@@ -70,7 +70,7 @@ fn reason_of(cause: &Error) -> (Kind, String) {
 fn certificate(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => {
-            "the client's certificate is of an authority that is not among the trusted ones"
+            "the client's certificate is from an authority that this server does not trust"
                 .to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -78,8 +78,8 @@ fn certificate(reason: &CertificateError) -> String {
         }
         // The library has no variant for it.
         other if format!("{other:?}").contains("UnsupportedCertVersion") => {
-            "the client's certificate is of version 1, which says neither whose it is nor what for, and is not taken: make \
-             one of version 3 (openssl x509 -req with -extfile, or openssl 3.2 and later)"
+            "the client's certificate is of version 1, which has no names or purposes and is not accepted: make one \
+             of version 3 (openssl x509 -req with -extfile, or openssl 3.2 and later)"
                 .to_owned()
         }
         other => format!("the client's certificate is refused: {other:?}"),

@@ -21,7 +21,7 @@ impl Tls {
         if let Some(first) = socket.first_byte().await?
             && first != HANDSHAKE
         {
-            let error = self.failed(Kind::NoTls, "it speaks without TLS, and this port speaks TLS");
+            let error = self.failed(Kind::NoTls, "it does not use TLS, and this port does");
             wrong_protocol::answer(socket, first, self.protocol).await;
             return Err(error);
         }

@@ -80,7 +80,7 @@ fn hint(text: &[u8]) -> &'static str {
     match text {
         [] => "; the file is empty",
         _ if contains(text, b"BEGIN CERTIFICATE") => {
-            "; this is a certificate, are the two files exchanged?"
+            "; this is a certificate, are the two files swapped?"
         }
         _ => "",
     }

@@ -128,7 +128,7 @@ impl FilesSnapshot {
                 current.log("Reloaded");
             }
             Err(error) => log::error!(
-                "the TLS files cannot be used as they are now, the certificate of before stays: {error}"
+                "the new TLS files cannot be used, so the previous certificate stays: {error}"
             ),
         }
     }
@@ -145,12 +145,12 @@ impl FilesSnapshot {
         match left {
             TimeLeft::Enough => {}
             TimeLeft::Little => log::warn!(
-                "the TLS certificate in '{file}' ({subject}) expires on {date}: renew it, the server takes the new one by \
-                 itself"
+                "the TLS certificate in '{file}' ({subject}) expires on {date}: renew it; the server loads the new \
+                 one by itself"
             ),
             TimeLeft::Nothing => log::error!(
-                "the TLS certificate in '{file}' ({subject}) expired on {date}: clients refuse it; renew it, the server \
-                 takes the new one by itself"
+                "the TLS certificate in '{file}' ({subject}) expired on {date}: clients refuse it; renew it; the \
+                 server loads the new one by itself"
             ),
         }
     }

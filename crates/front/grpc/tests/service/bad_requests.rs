@@ -434,7 +434,8 @@ async fn broken_frames_are_refused() {
     let long = "the request holds more than one message";
     let bad = "Unable to parse request (byte 0: no field begins here, or it is cut off)";
     let cut = "Unable to parse request (raw_input_contents, byte 34: the field is longer than what follows)";
-    let no_text = "Unable to parse request (model_name, byte 2: the field takes UTF-8 text, and this is none)";
+    let no_text =
+        "Unable to parse request (model_name, byte 2: the field takes UTF-8 text, and this is not)";
     for (body, code, text) in [
         (framed(0, 3, &[0xff; 3]), Code::Internal, bad),
         (framed(0, length - 1, &message[..message.len() - 1]), Code::Internal, cut),

@@ -107,9 +107,8 @@ pub(crate) async fn respond(
                 if model_name(received.sender.head, name) != loaded.model
                     && has_target(received.sender.head) =>
             {
-                let text = format!(
-                    "the header {TARGET} names another model than the one that is loaded under '{name}'"
-                );
+                let text =
+                    format!("the header {TARGET} does not name the model loaded as '{name}'");
                 done(Err(Error::invalid_arg(text)))
             }
             Some(loaded) => invoke(state, &loaded.model, received).await,
@@ -175,7 +174,7 @@ async fn load(
         }
         loaded
     });
-    load.await.unwrap_or_else(|_| Err(Error::internal("the load has ended in a panic")))
+    load.await.unwrap_or_else(|_| Err(Error::internal("the load panicked")))
 }
 
 /// Returns the name for the engine: the name of the archive, which answers then carry. If that cannot be a model name,
@@ -236,7 +235,7 @@ async fn unload(
         forget(&engine, &models, name, place).await;
         Ok(())
     });
-    unload.await.unwrap_or_else(|_| Err(Error::internal("the unload has ended in a panic")))
+    unload.await.unwrap_or_else(|_| Err(Error::internal("the unload panicked")))
 }
 
 /// Returns JSON without its content type, as the real server does.

@@ -50,7 +50,7 @@ mod tests {
             assert_eq!(pattern.matches(path), expected, "{pattern:?} {path}");
         }
         let error = PathPattern::new("/(").expect_err("none").to_string();
-        assert!(error.starts_with("'/(' is no regular expression"), "{error}");
+        assert!(error.starts_with("'/(' is not a regular expression"), "{error}");
         assert!(PathPattern::new("a{1000}{1000}{1000}").is_err(), "too long");
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum BodyError {
     },
     #[error(transparent)]
     TooManyChunks(#[from] TooManyChunks),
-    #[error("nothing to be decompressed")]
+    #[error("there is nothing to decompress")]
     Empty,
     #[error("failed to decompress the request body")]
     Decompress(#[source] io::Error),

@@ -74,8 +74,8 @@ pub(crate) fn method_not_allowed(content_type: &'static str) -> Response {
 /// Returns 200 for probes and a text for people. Everyone may ask this, so only the log names the repository.
 pub(crate) fn ready_but(repositories_away: usize) -> Response {
     let text = format!(
-        "ready; {repositories_away} of the model repositories cannot be read now: the log says which and why, and what is \
-         loaded stays\n"
+        "ready; {repositories_away} of the model repositories cannot be read now: the log says which and why; loaded \
+         models stay loaded\n"
     );
     reply(StatusCode::OK, TEXT, Body::from(text.into_bytes()))
 }

@@ -100,7 +100,7 @@ fn bodies_that_cannot_be_decompressed_are_refused() {
     let too_long = "{\"error\":\"decompressed request size of ";
     for (coding, body, header, text) in [
         ("gzip", &b"hello"[..], "0", "{\"error\":\"failed to decompress the request body\"}"),
-        ("gzip", b"", "0", "{\"error\":\"nothing to be decompressed\"}"),
+        ("gzip", b"", "0", "{\"error\":\"there is nothing to decompress\"}"),
         (
             "gzip",
             &gzip(request.as_bytes()),

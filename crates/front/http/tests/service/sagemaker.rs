@@ -114,7 +114,7 @@ fn a_model_keeps_its_archive_name_and_is_called_by_its_sagemaker_name() {
     let other = [(TARGET, "other")];
     let reply = client.request("POST", "/models/hash/invoke", &other, fp32("[1]", 1).as_bytes());
     assert_eq!(reply.status, 400);
-    assert!(reply.text().contains("names another model than the one"), "{}", reply.text());
+    assert!(reply.text().contains("does not name the model loaded"), "{}", reply.text());
     for headers in [&target[..], &[]] {
         let body = fp32("[1]", 1);
         let reply = client.request("POST", "/models/hash/invoke", headers, body.as_bytes());

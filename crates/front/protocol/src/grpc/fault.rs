@@ -93,7 +93,7 @@ impl FaultReason {
         match self {
             Self::NoField => "no field begins here, or it is cut off",
             Self::Cut => "the field is longer than what follows",
-            Self::NoText => "the field takes UTF-8 text, and this is none",
+            Self::NoText => "the field takes UTF-8 text, and this is not",
             Self::OtherForm => "the field takes a value of another kind",
             Self::OddNumbers => "the numbers of the field are cut off",
         }

@@ -10,7 +10,7 @@ pub(super) type Parsed<T> = Result<T, MalformedMessage>;
 
 /// The error for bytes that are not a message. Where prost reads them, prost reports the exact fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the bytes are no message of this kind")]
+#[error("the bytes are not a message of this kind")]
 pub(super) struct MalformedMessage;
 
 impl From<Malformed> for MalformedMessage {

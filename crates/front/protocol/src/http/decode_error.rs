@@ -144,7 +144,7 @@ pub(super) enum DecodeError {
     ReadyNotBoolean,
     #[error("the body of the request must be a JSON object")]
     BodyNotObject,
-    #[error("the request brings more than {0} files")]
+    #[error("the request has more than {0} files")]
     TooManyFiles(usize),
     #[error("unexpected error on creating Triton parameter")]
     LoadParameter,

@@ -61,7 +61,7 @@ pub(crate) enum PictureError {
     Shape { shape: String },
     #[error("{0} cannot hold the numbers that the pixels become; --scale 0-255 makes whole ones")]
     Type(DataType),
-    #[error("there are {found} elements, a picture of shape {shape} has others")]
+    #[error("{found} elements do not fill a picture of shape {shape}")]
     Length { shape: String, found: usize },
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn tensor(
     let elements = height.checked_mul(width).and_then(|n| n.checked_mul(plan.channels));
     if elements.is_none_or(|elements| elements > MOST_ELEMENTS) || height == 0 || width == 0 {
         return Err(PictureError::TooLarge(format!(
-            "the model wants {height} times {width} pixels"
+            "the model needs {height} times {width} pixels"
         )));
     }
     let picture = picture.with_channels(plan.channels).resized(width, height);

@@ -81,18 +81,18 @@ impl Column {
         match self {
             Model => ("MODEL", NAME_WIDTH, "the model"),
             Version => ("VER", 3, "its version"),
-            State => ("STATE", 11, "as the server's index has it"),
+            State => ("STATE", 11, "state in the index of the server"),
             Requests => ("REQ/S", 6, "requests per second, failed ones too"),
             Failed => ("FAIL/S", 6, "failed requests per second"),
             Inferences => ("INF/S", 6, "inferences per second: requests times their batch size"),
             Batch => ("BATCH", 5, "average size of the batches executed"),
-            Pending => ("PEND", 5, "requests that wait now"),
+            Pending => ("PEND", 5, "requests in the queue"),
             Queue => ("QUEUE", 6, "average time in the queue"),
             Compute => ("COMPUTE", 7, "average time of inputs, execution, outputs"),
             Latency => ("AVG", 6, "average time of a request in the server"),
             P50 => ("P50", 6, "half of the requests took no longer"),
             P99 => ("P99", 6, "99 of 100 requests took no longer"),
-            Busy => ("BUSY", 7, "instances at work on average, of those that there are"),
+            Busy => ("BUSY", 7, "busy instances on average, and all instances"),
         }
     }
 

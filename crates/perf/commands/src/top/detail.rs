@@ -18,7 +18,7 @@ pub(crate) fn lines(key: &ModelKey, row: Option<&Row>, width: usize) -> Vec<Line
     let title = format!("{} version {}", printing::line(&key.name), printing::line(&key.version));
     let mut lines = vec![title.bold().into()];
     let Some(row) = row else {
-        lines.push("The server has it no more.".fg(WARNING).into());
+        lines.push("The server no longer has this model.".fg(WARNING).into());
         return lines;
     };
     lines.extend(state(row));

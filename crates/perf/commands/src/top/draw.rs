@@ -261,7 +261,7 @@ fn help() -> Vec<Line<'static>> {
         ("up, down, j, k", "select a model; also PgUp, PgDn, Home, End"),
         ("Enter", "the selected model in detail"),
         ("s, <, >", "sort by another column"),
-        ("r", "the other way round"),
+        ("r", "reverse the order"),
         ("/", "show only names with a text in them"),
         ("p", "pause"),
         ("Ctrl-L", "draw again"),

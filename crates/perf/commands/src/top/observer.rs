@@ -178,7 +178,7 @@ impl Observer {
     ) -> Vec<String> {
         let mut notes = Vec::new();
         if let Err(reason) = statistics {
-            notes.push(format!("No statistics, so all is from the metrics: {reason}"));
+            notes.push(format!("No statistics, so all figures come from the metrics: {reason}"));
         }
         match page {
             Err(reason) if self.metrics.is_guessed => notes.push(format!(
@@ -186,7 +186,8 @@ impl Observer {
             )),
             Err(reason) => notes.push(format!("No metrics (--metrics-url): {reason}")),
             Ok(page) if page.models.values().all(|model| !has_quantiles(model)) => {
-                notes.push("No p50 and p99, only averages: the server has no summaries or histograms of durations (--metrics-config summary_latencies=true)".to_owned());
+                notes.push("No p50 and p99, only averages, because the server has no summaries or histograms of \
+                            durations (--metrics-config summary_latencies=true)".to_owned());
             }
             Ok(_) => {}
         }

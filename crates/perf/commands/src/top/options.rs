@@ -35,11 +35,10 @@ impl Default for TopOptions {
     }
 }
 
-pub(crate) const USAGE: &str = "\
-Usage: galatea top [options]
+pub(crate) const USAGE: &str = "Usage: galatea top [options]
 
 Shows what the models of a running server do, again and again: requests, failures and inferences per second, batch
-sizes, what waits, and where the time goes. Works with any server of the KServe v2 protocol: from its statistics, its
+sizes, waiting requests, and times. Works with any server of the KServe v2 protocol: from its statistics, its
 metrics, or both. Press h there for the keys. Where the output is no terminal, a table is printed for each interval.
 
 ";
@@ -57,7 +56,7 @@ impl OptionSet for TopOptions {
                 .stores(sort),
             OptionRow::new("filter", Kind::Text, "Only models with this text in their name.")
                 .stores(|o, v| v.put(&mut o.filter)),
-            OptionRow::new("metrics-url", Kind::Name, "Where the metrics are: http://host:port, with a path if it is not /metrics. Without it port 8002 of the same host is tried.")
+            OptionRow::new("metrics-url", Kind::Name, "Address of the metrics: http://host:port, with a path if it is not /metrics. Default: port 8002 of the same host.")
                 .stores(|o, v| v.put(&mut o.metrics_url)),
         ];
         const SERVER: &[OptionRow<TopOptions>] = &server_rows!(

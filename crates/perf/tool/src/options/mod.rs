@@ -76,7 +76,7 @@ pub fn parse(
 fn refuse(program: &str, error: OptionError, words: &[String], stray: Option<String>) -> Failure {
     let error = error::in_own_words(error);
     let who = if error.is_syntax() { program } else { "Error" };
-    let hint = format!("Try '{program} --help' for what the options are.");
+    let hint = format!("Try '{program} --help' for the options.");
     let meant = stray.map(|word| advice::for_stray_word(&word));
     let meant = meant.or_else(|| advice::for_error(&error, words));
     let meant = meant.map(|meant| format!("\n{meant}")).unwrap_or_default();

@@ -54,7 +54,7 @@ fn library(
 fn fetch(runtime: &Runtime, options: &RuntimeOptions) -> Result<PathBuf> {
     let mut progress = options.progress.make();
     progress.note(&format!(
-        "{} is not installed; fetching it, a download of {} MB (--runtime-downloads=never forbids that)",
+        "{} is not installed; fetching it, a download of {} MB (--runtime-downloads=never prevents that)",
         runtime.title, runtime.megabytes
     ));
     let stop = options.stop.clone();

@@ -56,7 +56,7 @@ impl NativeBackend {
 }
 
 fn unknown() -> Error {
-    Error::internal("no such backend is part of this program")
+    Error::internal("this program has no such backend")
 }
 
 /// An opened backend, and its parts.

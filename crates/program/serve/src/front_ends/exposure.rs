@@ -22,9 +22,9 @@ pub fn warning(options: &ServeOptions) -> Option<String> {
     let open = open(options, &reachable);
     (!open.is_empty()).then(|| {
         format!(
-            "whoever reaches {} may use this server, for no client has to say who it is. Open are: {}. Ask for \
-             credentials with --auth-policy; or start it with {}--http-address=127.0.0.1 and --grpc-address=127.0.0.1 \
-             where only this machine is to use it",
+            "everyone who can reach {} may use this server without credentials. They may use: {}. Require \
+             credentials with --auth-policy, or let only this machine in with {}--http-address=127.0.0.1 and \
+             --grpc-address=127.0.0.1",
             places(&reachable),
             open.join("; "),
             if options.is_hardened { "" } else { "--hardened, or with " }
@@ -76,14 +76,14 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
             is_open(ApiCategory::Metadata)
                 || is_open(ApiCategory::ModelConfig)
                 || is_open(ApiCategory::Statistics),
-            "what models there are, their configurations and figures",
+            "the list of models, their configurations and figures",
         ),
         (
             controls && is_open(ApiCategory::ModelRepository),
             "model control: loading and unloading, also of files and code that the client sends \
              (--model-control-mode=explicit)",
         ),
-        (changes && is_open(ApiCategory::Logging), "the settings of the log, but for its file"),
+        (changes && is_open(ApiCategory::Logging), "the settings of the log, except its file"),
         (http && options.http_options.has_console, "the console (--console=false)"),
         (serves("metrics"), "metrics"),
     ];

@@ -38,7 +38,7 @@ impl CodeRelease {
 fn release() {
     galatea_process_memory::release_code();
     let resident = galatea_process_memory::resident().unwrap_or_default();
-    log::debug!("took code that was needed once out of memory: {} MiB are in use", resident >> 20);
+    log::debug!("freed code that is no longer used: {} MiB are in use", resident >> 20);
 }
 
 #[cfg(test)]

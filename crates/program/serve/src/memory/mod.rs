@@ -29,7 +29,7 @@ impl BudgetRule {
     /// Makes the rule for this machine.
     pub fn new(size: MemorySize) -> Self {
         let available = galatea_process_memory::available().unwrap_or_else(|| {
-            log::warn!("how much memory there is cannot be read; {} are assumed", mib(ASSUMED));
+            log::warn!("cannot read how much memory this machine has, assuming {}", mib(ASSUMED));
             ASSUMED
         });
         Self { size, available }
@@ -59,7 +59,7 @@ impl BudgetRule {
     fn set(&self, limit: usize, budget: &MemoryBudget) {
         budget.set_limit(limit);
         if !galatea_process_memory::keep_of_long_blocks(limit / KEPT) {
-            log::warn!("memory of long requests goes back to the system some seconds late");
+            log::warn!("the system gets memory of long requests back some seconds late");
         }
     }
 

@@ -30,7 +30,7 @@ const TENSORFLOW: &str = "tensorflow";
 
 /// Advice for files that may have any content, or are not models.
 const OTHER_ENDINGS: [(&[&str], &str); 2] = [
-    (&["pbtxt"], "a configuration is no model: name the folder that it is in"),
+    (&["pbtxt"], "a configuration is not a model: name the folder that it is in"),
     (
         &["json", "txt"],
         "serve a model.py that loads it, or export the model to ONNX (of XGBoost or LightGBM with onnxmltools)",
@@ -245,7 +245,7 @@ fn backend_of(path: &Path) -> Result<&'static str> {
     let advice = match (foreign_file(&name), other) {
         (Some(file), _) => format!("it is {}; {}", file.what, file.advice),
         (None, Some((_, advice))) => (*advice).to_owned(),
-        (None, None) => "it is no model file that is known here".to_owned(),
+        (None, None) => "it is not a known kind of model file".to_owned(),
     };
     bail!(
         "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package), \
@@ -409,8 +409,8 @@ mod tests {
             ("a.mar", "docs/migrate-from-torchserve.md"),
             ("config.pbtxt", "name the folder that it is in"),
             ("a.zip", "unpack it"),
-            ("a.what", "it is no model file that is known here"),
-            ("a", "it is no model file that is known here"),
+            ("a.what", "it is not a known kind of model file"),
+            ("a", "it is not a known kind of model file"),
         ] {
             let text = refusal(&write(name));
             assert!(text.contains(advice) && text.contains(name), "{text}");

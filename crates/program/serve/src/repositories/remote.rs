@@ -104,7 +104,7 @@ fn limit(size: MemorySize) -> CacheLimit {
 
 fn unknown(given: &str) -> Error {
     let text = format!(
-        "'{given}' is no repository that is known: a folder, s3://BUCKET/PATH, gs://BUCKET/PATH, \
+        "'{given}' is not the address of a repository: use a folder, s3://BUCKET/PATH, gs://BUCKET/PATH, \
          as://ACCOUNT/CONTAINER/PATH, hf://ORGANISATION/MODEL or https://HOST/FILE.tar.gz#sha256=DIGEST"
     );
     Error::unsupported(text)
@@ -136,6 +136,6 @@ mod tests {
         let mut remote = RemoteRepositories::new(&environment, &options);
         assert!(remote.open(Path::new("/models")).is_none());
         let error = unknown("ftp://x").to_string();
-        assert!(error.contains("'ftp://x' is no repository that is known"), "{error}");
+        assert!(error.contains("'ftp://x' is not the address of a repository"), "{error}");
     }
 }

@@ -45,28 +45,28 @@ type Row = OptionRow<CheckFlags>;
 const ROWS: &[Row] = options! {
     /// A repository, as an option of serve. May be repeated.
     "model-repository" => Row::of(Kind::Text).fills(|o| &mut o.repositories),
-    /// Folder that models from object stores, hubs and archives are fetched into, as an option of serve.
+    /// Folder that keeps models fetched from object stores, hubs and archives, as an option of serve.
     "repository-cache-directory" => Row::of(Kind::Text).fills(|o| &mut o.cache.directory),
     /// Most bytes that folder holds, as an option of serve.
     "repository-cache-size" => Row::of(Kind::Form("<bytes>|<percent>%"))
         .stores(|o, v| memory_size(&mut o.cache.size, v)),
-    /// A policy of who may do what, as an option of serve; it can be checked alone.
+    /// Policy of API keys, tokens and roles, as an option of serve; it can be checked alone.
     "auth-policy" => Row::of(Kind::Text).fills(|o| &mut o.auth_policy),
-    /// Print what was found as one JSON object.
+    /// Print the mistakes as one JSON object.
     "json" => Row::of(Kind::Switch).fills(|o| &mut o.is_json),
     /// Do not complete configurations from the files of the models.
     "disable-auto-complete-config" => Row::of(Kind::Switch)
         .stores(set!(|o, _| o.engine.auto_completes_config = false)),
-    /// Models that have configs/<name>.pbtxt are configured by that.
+    /// Use configs/<name>.pbtxt for each model that has it.
     "model-config-name" => Row::of(Kind::Text).fills(|o| &mut o.engine.model_config_name),
-    /// Several repositories may hold models of one name.
+    /// Allow models of one name in several repositories.
     "model-namespacing" => Row::of(Kind::Switch).fills(|o| &mut o.engine.has_namespaces),
     /// Folder with backends that are written in Python.
     "backend-directory" => Row::of(Kind::Text).fills(|o| &mut o.backend_directory),
     /// Setting of a backend, <backend>,<setting>=<value>. May be repeated.
     "backend-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
         .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),
-    /// What becomes of groups of kind KIND_GPU where there are no GPUs, as an option of serve.
+    /// Treatment of groups of kind KIND_GPU where there are no GPUs, as an option of serve.
     "gpu-groups" => Row::of(Kind::Choice(&["refuse", "cpu"]))
         .default("refuse").stores(set!(|o, v| o.engine.gpus.missing = missing_gpus(v))),
     /// Print this text.

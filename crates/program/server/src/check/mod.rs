@@ -32,7 +32,7 @@ const USAGE: u8 = 2;
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
     let flags = match read::<CheckFlags>(words) {
         Ok(Some(flags)) if flags.has_nothing_to_check() => {
-            return refuse("check", "which repository? Its folder is expected");
+            return refuse("check", "a repository is missing: its folder is expected");
         }
         Ok(Some(flags)) => flags,
         Ok(None) => return print(&help::<CheckFlags>(flags::CHECK, HELP_WIDTH)),
@@ -80,7 +80,7 @@ pub fn run_config(words: Vec<String>, environment: &Environment) -> ExitCode {
         Err(error) => return refuse("config", error),
     };
     let [path] = &flags.paths[..] else {
-        return refuse("config", "which model? One folder of a model, or one file, is expected");
+        return refuse("config", "a model is missing: its folder or file is expected");
     };
     match model::completed(path, &flags, environment) {
         Ok(text) => print(&text),

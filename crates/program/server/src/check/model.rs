@@ -44,7 +44,7 @@ fn at_address(
     let mut open = |address: &str| match remote.open(Path::new(address)) {
         Some(root) => root.map_err(|error| Error::invalid_arg(error.to_string())),
         None => Err(Error::invalid_arg(format!(
-            "'{given}' is no address of a model: those end in the name of its folder, s3://BUCKET/PATH/MODEL"
+            "'{given}' is not the address of a model: those end in the name of its folder, s3://BUCKET/PATH/MODEL"
         ))),
     };
     if parse_address(given).is_some() {

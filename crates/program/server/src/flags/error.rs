@@ -12,7 +12,7 @@ pub enum FlagError {
     Unexpected(String),
     /// A path, although the repositories are named by option.
     #[error(
-        "Unexpected argument: {0} (options begin with --; to serve what is there as well: --model-repository={0})"
+        "Unexpected argument: {0} (options begin with --; to serve it as well: --model-repository={0})"
     )]
     PathBesideRepository(String),
     /// There is nothing to serve.
@@ -41,7 +41,7 @@ impl From<BadValue> for FlagError {
 
 fn advice(word: &str) -> String {
     match word.starts_with('-') {
-        true => "what stands behind -- is no option".to_owned(),
+        true => "a word behind -- is not an option".to_owned(),
         false if super::names_an_option(word) => format!("options begin with --: --{word}"),
         false => "options begin with --".to_owned(),
     }

@@ -139,7 +139,7 @@ fn mistakes_are_named() {
         "option '--disable-auto-complete-config' doesn't allow an argument",
     );
     refused(&["--id=x", "extra", "more"], "Unexpected argument: extra (options begin with --)");
-    refused(&["--", "--id=x"], "Unexpected argument: --id=x (what stands behind -- is no option)");
+    refused(&["--", "--id=x"], "Unexpected argument: --id=x (a word behind -- is not an option)");
     refused(
         &["model-repository=x"],
         "Unexpected argument: model-repository=x (options begin with --: --model-repository=x)",
@@ -155,7 +155,7 @@ fn paths_may_be_given_without_an_option() {
     let beside = with_paths(&["--model-repository=m", "extra"]).expect_err("as Triton refuses it");
     assert_eq!(
         beside.to_string(),
-        "Unexpected argument: extra (options begin with --; to serve what is there as well: --model-repository=extra)"
+        "Unexpected argument: extra (options begin with --; to serve it as well: --model-repository=extra)"
     );
     let paths = with_paths(&["a.onnx", "--id=x", "models/"]).expect("taken");
     assert_eq!(paths, ["a.onnx", "models/"].map(std::path::PathBuf::from));

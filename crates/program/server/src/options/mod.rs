@@ -176,7 +176,7 @@ fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
     let mut notes: Vec<Note> = notices.iter().map(note).collect();
     let count = environment.text(HOLD_VARIABLE);
     if let Some(count) = count.filter(|count| count.parse::<usize>().is_err()) {
-        let text = format!("{HOLD_VARIABLE} has no effect: '{count}' is no count of requests");
+        let text = format!("{HOLD_VARIABLE} has no effect: '{count}' is not a number of requests");
         notes.push(Note::Warning(text));
     }
     notes

@@ -38,13 +38,12 @@ pub struct InstallFlags {
     words: Vec<String>,
 }
 
-const USAGE: &str = "\
-Usage: galatea runtime <command>
+const USAGE: &str = "Usage: galatea runtime <command>
 
   list                      List the native runtimes: their versions, and where they are installed
   install <name> [options]  Fetch a native runtime library (onnxruntime, pytorch, tensorflow, openvino)
-  path <name>               Print where its library is
-  remove <name> [version]   Remove what was installed of it, all versions or one
+  path <name>               Print the path of its library
+  remove <name> [version]   Remove all its installed versions, or one of them
   -h, --help                Print this text; `galatea runtime install --help` lists the options
 ";
 
@@ -60,7 +59,7 @@ const COMMANDS: [&str; 4] = ["list", "install", "path", "remove"];
 /// Reads the words after `runtime`.
 pub(super) fn read(words: Vec<String>) -> Result<Request, FlagError> {
     let mut words = words.into_iter();
-    let none = "which one? One of the commands list, install, path and remove is expected";
+    let none = "a command is missing: list, install, path or remove is expected";
     let first = words.next().ok_or_else(|| FlagError::rule(none))?;
     let given = match first.as_str() {
         "install" => read_options::<InstallFlags>(words)?,
@@ -88,7 +87,7 @@ fn request(command: &str, mut options: InstallFlags) -> Result<Request, FlagErro
     let mut words = mem::take(&mut options.words).into_iter();
     let name = if command == "list" { Some(String::new()) } else { words.next() };
     let Some(name) = name else {
-        return refused(format!("which runtime? Its name is expected behind '{command}'"));
+        return refused(format!("the name of a runtime is missing behind '{command}'"));
     };
     let version = if command == "remove" { words.next() } else { None };
     if let Some(word) = words.next() {
@@ -205,15 +204,15 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (line, expected) in [
-            ("", "which one? One of the commands list, install, path and remove is expected"),
+            ("", "a command is missing: list, install, path or remove is expected"),
             ("instal x", "unknown command 'instal'; did you mean 'install'?"),
             ("bench", "unknown command 'bench'"),
             ("install x --whel y", "unrecognized option '--whel'; did you mean '--wheel'?"),
             ("install x --reinstall=1", "option '--reinstall' doesn't allow an argument"),
             ("install x --wheel", "option '--wheel' requires an argument"),
             ("install x --wheel=", "Bad option: \"--wheel\". Error: empty argument for --wheel"),
-            ("install", "which runtime? Its name is expected behind 'install'"),
-            ("remove", "which runtime? Its name is expected behind 'remove'"),
+            ("install", "the name of a runtime is missing behind 'install'"),
+            ("remove", "the name of a runtime is missing behind 'remove'"),
             ("remove x 1 2", "Unexpected argument: 2"),
             ("path x y", "Unexpected argument: y"),
             ("list x", "Unexpected argument: x"),

@@ -97,13 +97,13 @@ fn remove_one(runtime: &Runtime, version: Option<&str>, environment: &Environmen
     for gone in &removed {
         let what = match &gone.version {
             Some(version) => format!("{} {version}", runtime.title),
-            None => "what an interrupted installation left".to_owned(),
+            None => "leftovers of an interrupted installation".to_owned(),
         };
         let (path, size) = (gone.path.display(), megabytes(gone.bytes));
         print_line(&format!("removed {what}: '{path}' ({size})"));
     }
     let bytes = removed.iter().map(|gone| gone.bytes).sum();
-    print_line(&format!("{} came free", megabytes(bytes)));
+    print_line(&format!("{} freed", megabytes(bytes)));
     Ok(())
 }
 

@@ -29,7 +29,7 @@ fn obey(signal: i32, stop: &StopHandle, reload: &Reload, is_told: bool) {
         logger::print(log::Level::Info, &format!("Signal ({signal}) received."));
     }
     if !stop.request() {
-        log::warn!("Ending at once, because a further signal came");
+        log::warn!("Ending at once because of another signal");
         log::logger().flush();
         // The exit status by which shells report a signal. No exit handlers run, because native libraries are at work.
         low_level::exit(128 + signal);

@@ -57,7 +57,7 @@ pub fn take_leave(all_answered: bool, guide: Option<&dyn StartTexts>) {
     match guide {
         Some(guide) => say(&guide.farewell()),
         None if all_answered && io::stdout().is_terminal() => {
-            say("Stopped: nothing was left unanswered.\n");
+            say("Stopped: every request was answered.\n");
         }
         None => {}
     }

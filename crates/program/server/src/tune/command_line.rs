@@ -41,9 +41,11 @@ pub(super) fn read(words: Vec<String>) -> Result<Option<TuneFlags>, FlagError> {
     let Some(flags) = read_options::<TuneFlags>(words)? else { return Ok(None) };
     let missing = |text: &str| Err(FlagError::Rule(text.to_owned()));
     match &flags {
-        _ if flags.model.as_os_str().is_empty() => missing("which model? Its folder is expected"),
+        _ if flags.model.as_os_str().is_empty() => {
+            missing("a model is missing: its folder is expected")
+        }
         _ if !flags.compares_engines => {
-            missing("what is to be found out? --engines measures which engine is fastest")
+            missing("the option --engines is missing: it measures which engine is fastest")
         }
         _ => Ok(Some(flags)),
     }
@@ -68,8 +70,8 @@ const ENGINES: &[Row] = options! {
     "engines" => Row::of(Kind::Switch).fills(|o| &mut o.compares_engines),
     /// Measure OpenVINO in bfloat16 too, whose answers are less exact.
     "allow-bf16" => Row::of(Kind::Switch).fills(|o| &mut o.allows_bf16),
-    /// How far answers may be from those of ONNX Runtime: the largest difference of an output's numbers, as a share
-    /// of the largest of them. An engine that is further off is not recommended.
+    /// Largest difference allowed between an engine's answers and those of ONNX Runtime, as a share of the largest
+    /// number of an output. An engine that differs more is not recommended.
     "tolerance" => Row::of(Kind::Number).default("0.001").fills(|o| &mut o.tolerance),
     /// The same for bfloat16.
     "tolerance-bf16" => Row::of(Kind::Number).default("0.05").fills(|o| &mut o.bf16_tolerance),
@@ -80,8 +82,8 @@ const ENGINES: &[Row] = options! {
 const LOAD: &[Row] = options! {
     /// Shape of an input without its batch dimension, as in perf. Needed for dimensions of any size. May be repeated.
     "shape" => Row::of(Kind::Form("<name>:<n>,<n>...")).stores(pass_to_load),
-    /// What is sent, as in perf: a JSON file or a folder. Without it numbers from 0 to 1, and 1 for whole numbers.
-    /// May be repeated.
+    /// Data to send, as in perf: a JSON file or a folder. Default: numbers from 0 to 1, and 1 for whole numbers. May be
+    /// repeated.
     "input-data" => Row::of(Kind::Text).stores(pass_to_load),
     /// Items of each request.
     "batch-size" => Row::of(Kind::Integer { min: 1, max: 1 << 20 })
@@ -99,7 +101,7 @@ const SERVERS: &[Row] = options! {
     "onnxruntime-lib" => Row::of(Kind::Text).stores(pass_to_serve),
     /// OpenVINO library, as an option of serve.
     "openvino-lib" => Row::of(Kind::Text).stores(pass_to_serve),
-    /// Whether a library that is not installed is fetched, as an option of serve.
+    /// Fetch libraries that are not installed, as an option of serve.
     "runtime-downloads" => Row::of(Kind::Choice(&["auto", "never"])).stores(pass_to_serve),
     /// Setting of a backend, as an option of serve. May be repeated.
     "backend-config" => Row::of(Kind::Form("<string>,<string>=<string>")).stores(pass_to_serve),
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn a_model_and_a_question_are_required() {
         assert!(given("--help").expect("help").is_none());
-        assert!(given("").expect_err("nothing").contains("which model?"));
+        assert!(given("").expect_err("nothing").contains("a model is missing"));
         assert!(given("m").expect_err("no question").contains("--engines"));
         assert!(given("m n --engines").expect_err("two").contains("'n'"));
         assert!(given("m --engines --max-concurrency 0").is_err());

@@ -30,7 +30,7 @@ const USAGE: u8 = 2;
 
 /// A signal ended the measurement.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted: nothing is known, and nothing is written")]
+#[error("interrupted: nothing was measured or written")]
 pub struct Interrupted;
 
 pub fn run(words: Vec<String>) -> ExitCode {
@@ -55,7 +55,7 @@ fn tune(flags: &TuneFlags) -> Result<ExitCode> {
     let model = TunedModel::open(&flags.model)?;
     if flags.writes && model.has_backup() {
         bail!(
-            "'{}' is there already, and an earlier configuration is not to be lost: move it away, or leave out --write",
+            "'{}' exists already and would be overwritten: move it away, or leave out --write",
             model.backup().display()
         );
     }

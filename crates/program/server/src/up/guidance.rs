@@ -88,10 +88,10 @@ impl ServedText {
             ways.push(("Other examples:", "galatea up --list".to_owned()));
         }
         let reach = match started.is_local {
-            true => "nobody: --http-address=0.0.0.0 serves other machines too",
+            true => "this machine only: --http-address=0.0.0.0 serves other machines too",
             false => "every machine that reaches this one",
         };
-        ways.push(("Who else sees it:", reach.to_owned()));
+        ways.push(("Visible to:", reach.to_owned()));
         ways.push(("To stop it:", "Ctrl-C".to_owned()));
         ways
     }

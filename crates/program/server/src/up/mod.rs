@@ -33,15 +33,15 @@ pub const WORDS: &[&str] = &[EXAMPLES[0].name, EXAMPLES[1].name, EXAMPLES[2].nam
 const USAGE: &str = "\
 Usage: galatea up [EXAMPLE | PATH...] [options]
 
-Serves a model for a first look, and says what to ask it. Without a name it fetches a small real model; with the name of
-another example that one; with a path what `galatea serve` would serve: a model file (.onnx, .pt, .py), the folder of one
-model, a folder of models, or the address of one (s3://BUCKET/PATH).
+Serves a model for a first look, and prints requests to try. Without a name it fetches a small real model. With the name
+of an example it fetches that one. With a path it serves what `galatea serve` would: a model file (.onnx, .pt, .py), the
+folder of one model, a folder of models, or the address of one (s3://BUCKET/PATH).
 
-  --list                   List the examples: what they do, whose they are, what is fetched
+  --list                   List the examples with their purpose, origin and download size
   --http-port, --grpc-port, --metrics-port
-                           Ports. Without them the usual ones, or the next that are free
+                           Ports. Default: the usual ones, or the next free ones
   --http-address, --grpc-address
-                           Addresses. Without them 127.0.0.1: this machine alone; 0.0.0.0 serves others too
+                           Addresses. Default: 127.0.0.1, this machine only; 0.0.0.0 serves others too
   --log-info=true          Show all of the log
   -h, --help               Print this text
 
@@ -91,7 +91,8 @@ fn start_example(
         Err(error) => {
             let name = BUILT_IN.name;
             eprintln!(
-                "\n{} could not be fetched: {error}\n`galatea up` tries again when you have corrected that.\n\nIn its place: {name}. {}",
+                "\n{} cannot be served: {error}\nRun `galatea up` again once that is solved.\n\nServing {name} \
+                 instead: {}",
                 example.name, BUILT_IN.question
             );
             let place = obtain(BUILT_IN, &runtimes, environment);
@@ -130,13 +131,13 @@ fn obtain(
     let path = match find_package(&package, environment) {
         Some(path) => path,
         None if runtimes.may_download => {
-            print(&format!("To be installed: {}.\n", example.needs));
+            print(&format!("Installing {}.\n", example.needs));
             let options = InstallOptions::new(environment);
             install_package(&package, &options, &mut *runtimes.progress.make())?
         }
         None => {
             return Err(Error::unavailable(
-                "it is not installed, and --runtime-downloads=never forbids to fetch it",
+                "it is not installed, and --runtime-downloads=never prevents fetching it",
             ));
         }
     };

@@ -102,7 +102,7 @@ fn unknown_texts_are_named() {
         &["completions", "fishy"],
         "no shell is called 'fishy'; there is bash, zsh, fish; did you mean 'fish'?",
     );
-    fails(&["completions"], "which shell? One of bash, zsh, fish is expected");
+    fails(&["completions"], "a shell is missing: one of bash, zsh, fish is expected");
     fails(&["completions", "bash", "zsh"], "Unexpected argument: zsh");
     fails(
         &["manual", "pdf"],
@@ -192,7 +192,7 @@ fn bad_command_lines_are_refused() {
     );
     fails(
         &["serve", "--model-repository=ftp://host/models"],
-        "creating server: Unsupported - 'ftp://host/models' is no repository that is known: a folder, \
+        "creating server: Unsupported - 'ftp://host/models' is not the address of a repository: use a folder, \
          s3://BUCKET/PATH, gs://BUCKET/PATH, as://ACCOUNT/CONTAINER/PATH, hf://ORGANISATION/MODEL or \
          https://HOST/FILE.tar.gz#sha256=DIGEST",
     );
@@ -389,7 +389,7 @@ fn a_second_signal_ends_the_server_at_once() {
     server.wait_for("Waiting for in-flight requests");
     let end = server.stop("TERM");
     assert_eq!(end.code, Some(128 + 15));
-    assert!(end.stderr.contains("because a further signal came"), "{}", end.stderr);
+    assert!(end.stderr.contains("because of another signal"), "{}", end.stderr);
 }
 
 #[test]

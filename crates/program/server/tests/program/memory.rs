@@ -52,7 +52,7 @@ fn resident(server: &Server) -> [usize; 2] {
 fn code_needed_only_at_the_start_leaves_memory() {
     let repository = Repository::new().with("identity", IDENTITY);
     let server = start(&repository, &["--log-verbose=1"]);
-    let line = "took code that was needed once out of memory";
+    let line = "freed code that is no longer used";
     if !server.output().contains(line) {
         server.wait_for(line);
     }

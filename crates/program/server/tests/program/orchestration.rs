@@ -51,7 +51,7 @@ fn a_stopping_server_serves_during_the_delay_without_being_ready() {
     let repository = Repository::new().with("simple", IDENTITY);
     let server = start(&repository, &["--drain-delay-secs=600"]);
     server.signal("TERM");
-    server.wait_for("Serving 600 seconds more without being ready");
+    server.wait_for("Serving 600 seconds more while not ready");
     assert!(server.get("/v2/health/ready").starts_with("HTTP/1.1 503"));
     assert!(server.get("/v2/health/live").starts_with("HTTP/1.1 200"));
     assert!(server.get("/v2/models/simple/ready").starts_with("HTTP/1.1 200"));

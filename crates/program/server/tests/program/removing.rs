@@ -36,7 +36,7 @@ fn a_runtime_is_removed_and_the_freed_space_is_printed() {
     assert_eq!(code, Some(0), "{text}");
     let gone =
         format!("removed ONNX Runtime 1.30.0: '{}' (1.5 MB)", folder.join("1.30.0").display());
-    assert_eq!(text, format!("{gone}\n1.5 MB came free\n"));
+    assert_eq!(text, format!("{gone}\n1.5 MB freed\n"));
     let (code, text) = said(&galatea(home.path(), &["runtime", "remove", "onnxruntime", "1.30.0"]));
     assert_eq!(code, Some(1));
     let expected = format!(
@@ -46,7 +46,7 @@ fn a_runtime_is_removed_and_the_freed_space_is_printed() {
     );
     assert_eq!(text, expected);
     let (code, text) = said(&galatea(home.path(), &["runtime", "remove", "onnxruntime"]));
-    assert!(code == Some(0) && text.ends_with("\n1.5 MB came free\n"), "{text}");
+    assert!(code == Some(0) && text.ends_with("\n1.5 MB freed\n"), "{text}");
     let (code, text) = said(&galatea(home.path(), &["runtime", "remove", "pytorch"]));
     assert!(code == Some(1) && text.contains("PyTorch is not installed in"), "{text}");
 }
@@ -72,7 +72,7 @@ fn cleaning_the_cache_keeps_entries_in_use() {
     assert_eq!(
         text,
         format!(
-            "removed '{}' (1.5 MB)\nkept '{}' (1.5 MB): it is in use\n1 of 2 environments removed, 1.5 MB came free; 1 in use\n",
+            "removed '{}' (1.5 MB)\nkept '{}' (1.5 MB): it is in use\n1 of 2 environments removed, 1.5 MB freed; 1 in use\n",
             gone.display(),
             kept.display()
         )

@@ -36,8 +36,9 @@ impl ArchiveAddress {
         let file = uri.path().rsplit('/').next().unwrap_or_default();
         let name = ENDINGS.iter().find_map(|ending| file.strip_suffix(ending));
         let Some(name) = name.filter(|name| !name.is_empty() && !name.starts_with('.')) else {
-            let text =
-                format!("'{place}' is no archive that can be served: its name must end in .tar.gz");
+            let text = format!(
+                "'{place}' is not an archive that can be served: its name must end in .tar.gz"
+            );
             return Err(RemoteError::new(FailureKind::Invalid, text));
         };
         let digest = fragment.strip_prefix(DIGEST).unwrap_or_default().to_ascii_lowercase();
@@ -51,12 +52,12 @@ impl ArchiveAddress {
 fn no_digest(place: &str, fragment: &str) -> RemoteError {
     let file = place.rsplit('/').next().unwrap_or_default();
     let problem = match fragment.is_empty() {
-        true => "the address does not say what it must be",
-        false => "what stands behind '#' is no SHA-256 digest of 64 digits",
+        true => "the address has no checksum",
+        false => "the part behind '#' is not a SHA-256 digest of 64 digits",
     };
     let text = format!(
-        "'{place}': {problem}, and models are programs; add '#sha256=DIGEST', the digest that its maker tells, or that \
-         'sha256sum {file}' prints for a copy that you trust"
+        "'{place}': {problem}, and models are programs; add '#sha256=DIGEST', the digest that its maker publishes, \
+         or that 'sha256sum {file}' prints for a copy that you trust"
     );
     RemoteError::new(FailureKind::Invalid, text)
 }

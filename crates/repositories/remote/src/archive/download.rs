@@ -86,7 +86,7 @@ impl Download {
             return Ok(());
         }
         let text = format!(
-            "it is not the archive that was named: its SHA-256 digest is {} and not {}; nothing of it is used",
+            "it is not the archive that was named: its SHA-256 digest is {} and not {}; it is not used",
             hex::encoded(&found),
             address.digest
         );
@@ -210,9 +210,7 @@ fn strong_etag(headers: &HeaderMap) -> Option<HeaderValue> {
 
 fn refused(status: http::StatusCode, headers: &HeaderMap) -> RemoteError {
     let advice = match status.as_u16() {
-        401 | 403 => {
-            ": it is for those only who may see it, or the signature in its address has expired"
-        }
+        401 | 403 => ": access is denied, or the signature in its address has expired",
         404 | 410 => ": there is no such file",
         _ => "",
     };

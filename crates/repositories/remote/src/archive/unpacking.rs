@@ -67,8 +67,8 @@ impl<'a> Unpacking<'a> {
     fn too_large(&self) -> RemoteError {
         let EntryRoom { limit, in_use } = self.room;
         let text = format!(
-            "the archive unpacks to more than the {} bytes that there are for it: the cache of models may hold {limit} bytes, \
-             of which models in use have {in_use}; nothing of it was kept; allow more with --repository-cache-size",
+            "the archive unpacks to more than the {} bytes available: the cache of models may hold {limit} bytes, \
+             and models in use take {in_use}; allow more with --repository-cache-size",
             self.room.bytes()
         );
         RemoteError::new(FailureKind::Local, text)
@@ -171,7 +171,7 @@ mod tests {
         let used = get(&cache, "used", &[50_000]).expect("it fits");
         drop(get(&cache, "idle", &[40_000]).expect("it fits"));
         let error = get(&cache, "new", &[30_000, 30_000]).expect_err("too large").to_string();
-        assert!(error.contains("models in use have 50000"), "{error}");
+        assert!(error.contains("models in use take 50000"), "{error}");
         assert!(held(home.path()) <= 100_000);
         drop(get(&cache, "new", &[20_000, 25_000]).expect("it fits when the idle one goes"));
         assert!(cache.find(&key("idle")).expect("usable").is_none());

@@ -200,7 +200,7 @@ impl Cache {
             }
             if !std::mem::replace(&mut is_told, true) {
                 let folder = self.folder.display();
-                log::info!("{what}: waiting for another that fetches it into '{folder}'");
+                log::info!("{what}: waiting for another server that fetches it into '{folder}'");
             }
             pause();
         }

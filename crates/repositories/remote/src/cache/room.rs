@@ -74,7 +74,7 @@ impl Cache {
         while held + size > limit || self.free().is_some_and(|free| free < missing + RESERVE) {
             let Some(entry) = idle.next() else { break };
             if self.evict(&entry.key) {
-                log::info!("removed {} from the cache of models: not used for longest", entry.key);
+                log::info!("removed {} from the cache of models: least recently used", entry.key);
                 held -= entry.bytes;
             }
         }
@@ -107,7 +107,7 @@ impl Cache {
 
     fn no_room(&self, what: &str, missing: u64, free: u64) -> RemoteError {
         let text = format!(
-            "{what}: {missing} bytes are to be fetched, and '{}' has {free} left: free some, or name another folder \
+            "{what}: {missing} bytes must be fetched, and '{}' has {free} left: free some, or name another folder \
              with --repository-cache-directory",
             self.folder.display()
         );

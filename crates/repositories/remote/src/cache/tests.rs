@@ -157,7 +157,7 @@ fn a_full_disk_is_reported() {
     let mut fill = |_: &Path| -> Result<(), RemoteError> { panic!("not begun") };
     let error = cache.get(&key("m", "1"), "model 'm'", u64::MAX / 4, &mut fill).expect_err("full");
     assert!(
-        error.to_string().starts_with("model 'm': 4611686018427387903 bytes are to be fetched"),
+        error.to_string().starts_with("model 'm': 4611686018427387903 bytes must be fetched"),
         "{error}"
     );
     let full = cache.not_written(&io::Error::from(io::ErrorKind::StorageFull)).to_string();

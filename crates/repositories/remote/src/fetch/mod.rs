@@ -49,9 +49,7 @@ pub async fn fetch<F: RemoteFiles>(
     }
     // The first failure ends all other fetches.
     while let Some(done) = under_way.join_next().await {
-        done.unwrap_or_else(|_| {
-            Err(RemoteError::new(FailureKind::Local, "a download ended by a panic"))
-        })?;
+        done.unwrap_or_else(|_| Err(RemoteError::new(FailureKind::Local, "a download panicked")))?;
     }
     std::fs::remove_dir_all(&parts).map_err(|error| cache::not_written(&folder, &error))
 }

@@ -75,7 +75,7 @@ impl Output {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), RemoteError> {
         let length = self.length + bytes.len() as u64;
         if length > self.size {
-            let text = format!("it is longer than the {} bytes that it was listed with", self.size);
+            let text = format!("it is longer than its listed {} bytes", self.size);
             return Err(RemoteError::new(FailureKind::Changed, text));
         }
         self.file.write_all(bytes).map_err(|error| self.not_written(&error))?;
@@ -95,8 +95,8 @@ impl Output {
         let found = self.digest.as_mut().map(|digest| digest.finalize_reset());
         match found.zip(self.expected) {
             Some((found, expected)) if *found != *expected.bytes() => {
-                let text = "what came is not what its checksum says: it was damaged on the way, or it is not the \
-                            file that was uploaded";
+                let text = "the bytes do not fit its checksum: the file was damaged on the way, or is not the one \
+                            that was uploaded";
                 Err(RemoteError::new(FailureKind::Invalid, text))
             }
             _ => Ok(()),

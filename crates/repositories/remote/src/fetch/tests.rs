@@ -65,7 +65,10 @@ fn files_of_an_earlier_fetch_are_checked_and_reused() {
     std::fs::write(&part, [0; 1000]).expect("written");
     let error = run(&remote, home.path(), &[PATH]).expect_err("damaged");
     assert_eq!(error.kind(), FailureKind::Invalid);
-    assert!(error.to_string().starts_with("failed to fetch 'm/1/w': what came is not"), "{error}");
+    assert!(
+        error.to_string().starts_with("failed to fetch 'm/1/w': the bytes do not fit"),
+        "{error}"
+    );
     assert!(!part.exists() && !home.path().join(PATH).exists());
     std::fs::write(&part, &content[..1000]).expect("written");
     run(&remote, home.path(), &[PATH]).expect("fetched");

@@ -26,7 +26,7 @@ impl HubAddress {
     pub fn parse(given: &str) -> Result<Self, RemoteError> {
         let fail = |problem: &str| {
             let text = format!(
-                "'{given}' is no address of a model hub: {problem}; it is hf://ORG/MODEL[@REVISION][/PATH]"
+                "'{given}' is not the address of a model hub: {problem}; it is hf://ORG/MODEL[@REVISION][/PATH]"
             );
             RemoteError::new(FailureKind::Invalid, text)
         };
@@ -34,22 +34,22 @@ impl HubAddress {
             given.strip_prefix(SCHEME).ok_or_else(|| fail("it does not begin with hf://"))?;
         let mut parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
         if matches!(parts.first(), Some(&("datasets" | "spaces" | "buckets"))) {
-            return Err(fail("it names something else than models"));
+            return Err(fail("it is not the address of a model"));
         }
         if parts.len() < 2 {
-            return Err(fail("it names no organisation and model"));
+            return Err(fail("it lacks an organisation or a model"));
         }
         let (name, revision, used) = name_and_revision(&parts);
         if ![parts[0], name].into_iter().all(is_name) {
-            return Err(fail("names are of letters, digits, '-', '_' and '.'"));
+            return Err(fail("names may have letters, digits, '-', '_' and '.'"));
         }
         if !is_revision(&revision) {
-            return Err(fail("its revision has characters that none has"));
+            return Err(fail("its revision has characters that are not allowed"));
         }
         let repository = format!("{}/{name}", parts[0]);
         let path = parts.split_off(used);
         if path.iter().any(|part| matches!(*part, "." | "..") || part.contains(is_odd)) {
-            return Err(fail("its path leads out of it"));
+            return Err(fail("its path leaves the repository"));
         }
         Ok(Self { repository, revision, path: path.join("/") })
     }
@@ -116,11 +116,11 @@ mod tests {
     #[test]
     fn invalid_addresses_are_reported() {
         for (given, problem) in [
-            ("hf://", "no organisation and model"),
-            ("hf://model", "no organisation and model"),
-            ("hf://datasets/org/x", "something else than models"),
-            ("hf://org/mo del", "names are of letters"),
-            ("hf://../model", "names are of letters"),
+            ("hf://", "lacks an organisation or a model"),
+            ("hf://model", "lacks an organisation or a model"),
+            ("hf://datasets/org/x", "not the address of a model"),
+            ("hf://org/mo del", "names may have letters"),
+            ("hf://../model", "names may have letters"),
             ("hf://org/model@", "revision"),
             ("hf://org/model@a b", "revision"),
             ("hf://org/model@../../x", "revision"),

@@ -89,7 +89,7 @@ impl HubClient {
         let said = version(&answer.first).filter(|said| listing::is_digest(said));
         if said.is_some_and(|said| !said.eq_ignore_ascii_case(&file.version)) {
             let text = format!(
-                "the hub sent another version of '{}' than it had listed",
+                "the hub sent another version of '{}' than it listed",
                 web::printable(&file.path, 200)
             );
             return Err(RemoteError::new(FailureKind::Changed, text));
@@ -142,7 +142,7 @@ impl HubClient {
             (404, "RevisionNotFound") => format!("'{repository}' has no such revision{said}"),
             (404, "EntryNotFound") => format!("the file is not there any more{said}"),
             (_, "GatedRepo") | (403, _) => format!(
-                "{endpoint} does not give '{repository}' to {}: accept its conditions on its page there, and give the \
+                "{endpoint} refuses '{repository}' to {}: accept its conditions on its page there, and give the \
                  token of that account in HF_TOKEN{said}",
                 if has_token { "the account of this token" } else { "strangers" }
             ),
@@ -152,7 +152,7 @@ impl HubClient {
                 )
             }
             (401 | 404, _) => format!(
-                "{endpoint} has no '{repository}', or shows it to those only who may see it: check the name{}{said}",
+                "{endpoint} has no '{repository}', or hides it from this account: check the name{}{said}",
                 if has_token {
                     ", and that the token's account may read it"
                 } else {
@@ -160,7 +160,7 @@ impl HubClient {
                 }
             ),
             (429, _) => format!(
-                "{endpoint} wants fewer requests for now: with a token in HF_TOKEN it allows more{said}"
+                "{endpoint} limits the number of requests: with a token in HF_TOKEN it allows more{said}"
             ),
             (status, _) => format!("{endpoint} answered with status {status}{said}"),
         }

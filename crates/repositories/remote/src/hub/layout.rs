@@ -231,10 +231,13 @@ fn nothing(
         .take(SHOWN)
         .collect();
     let text = match shown.is_empty() {
-        true => "there are no models in it that can be served: no folders as Triton has them, and no .onnx, .pt or \
-                 .pt2 file; weights alone (.safetensors, .bin) need a model.py that loads them, or an export to ONNX"
+        true => "it has no models that can be served: no folders as in Triton, and no .onnx, .pt or .pt2 file; \
+                 weights alone (.safetensors, .bin) need a model.py that loads them, or an export to ONNX"
             .to_owned(),
-        false => format!("there are no model folders in it; name one of its model files: {}", shown.join(", ")),
+        false => format!(
+            "there are no model folders in it; name one of its model files: {}",
+            shown.join(", ")
+        ),
     };
     RemoteError::new(FailureKind::Invalid, text)
 }

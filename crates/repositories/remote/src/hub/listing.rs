@@ -55,7 +55,7 @@ pub fn files(page: &[u8]) -> Result<Vec<HubFile>, RemoteError> {
 fn file(entry: Entry) -> Result<HubFile, RemoteError> {
     let odd = |what: &str| {
         let path = web::printable(&entry.path, 200);
-        let text = format!("what the hub says of the file '{path}' has no valid {what}");
+        let text = format!("the hub's entry of the file '{path}' has no valid {what}");
         RemoteError::new(FailureKind::Invalid, text)
     };
     match &entry.lfs {
@@ -87,7 +87,7 @@ pub fn is_digest(text: &str) -> bool {
 }
 
 fn invalid(what: &str) -> RemoteError {
-    let text = format!("what the hub answered is not {what}; is HF_ENDPOINT the address of a hub?");
+    let text = format!("the hub's answer is not {what}; is HF_ENDPOINT the address of a hub?");
     RemoteError::new(FailureKind::Invalid, text)
 }
 

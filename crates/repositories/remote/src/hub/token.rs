@@ -24,7 +24,7 @@ pub fn authorization(environment: &Environment) -> Result<Option<HeaderValue>, R
     let header = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
     let Ok(mut header) = header else {
         let text =
-            format!("the token of {source} has characters that no token has: it is not sent");
+            format!("the token of {source} has characters that no token has, so it is not sent");
         return Err(RemoteError::new(FailureKind::Denied, text));
     };
     header.set_sensitive(true);

@@ -184,7 +184,7 @@ impl RemoteFiles for ObjectStoreFiles {
         let got = got.map_err(|error| failure::of(&error))?;
         let is_other = |found: &String| etag.is_some_and(|etag| bare(etag) != bare(found));
         if got.meta.size != file.size || got.meta.e_tag.as_ref().is_some_and(is_other) {
-            let text = "it is another one than was listed: it was uploaded again meanwhile";
+            let text = "it changed since it was listed: it was uploaded again";
             return Err(RemoteError::new(FailureKind::Changed, text));
         }
         let headers = got.extensions.get::<HeaderMap>();

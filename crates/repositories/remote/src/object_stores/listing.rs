@@ -34,8 +34,8 @@ pub fn check(asked: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<(), Remote
     let address = format!("{}://{host}{}", asked.scheme_str().unwrap_or("http"), asked.path());
     let (address, found) = (printable(&address, 300), describe(headers, &start));
     let text = format!(
-        "'{address}' answered with no listing of objects but with {found}: check the host and the port of the address, and \
-         what is between (a proxy, a login)"
+        "'{address}' answered with {found} instead of a listing of objects: check the host and port of the address, \
+         and whether a proxy or login page answered"
     );
     Err(RemoteError::new(FailureKind::Unavailable, text))
 }
@@ -107,7 +107,7 @@ mod tests {
             "<!-- <ListBucketResult>",
             "<Error>",
         ] {
-            assert!(problem("application/xml", body).contains("no listing"), "{body}");
+            assert!(problem("application/xml", body).contains("instead of a listing"), "{body}");
         }
     }
 

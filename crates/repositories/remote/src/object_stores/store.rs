@@ -67,7 +67,7 @@ impl AnonymousStore {
         if let (Err(error), None) = (&found, &*since) {
             let reason = super::failure::describe(error);
             log::info!(
-                "no credentials were given and this machine has none ({reason}): asking without any"
+                "no credentials were given and this machine has none ({reason}): requests are sent without credentials"
             );
         }
         *since = (!has_some).then(Instant::now);

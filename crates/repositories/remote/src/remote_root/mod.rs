@@ -239,7 +239,7 @@ async fn read<F: RemoteFiles>(remote: Arc<F>, file: RemoteFile) -> Result<Vec<u8
     while let Some(next) = open.bytes.try_next().await? {
         bytes.extend_from_slice(&next);
         if bytes.len() as u64 > file.size {
-            let text = format!("the file '{}' is longer than it was listed with", file.path);
+            let text = format!("the file '{}' is longer than listed", file.path);
             return Err(RemoteError::new(FailureKind::Changed, text));
         }
     }

@@ -19,11 +19,11 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Option<Project>> {
         |reason: &str| Error::invalid_arg(format!("cannot read '{}': {reason}", file.display()));
     let document = DeTable::parse(text).map_err(|e| wrong(e.message()))?;
     let Some(project) = document.get_ref().get("project") else { return Ok(None) };
-    let project = project.get_ref().as_table().ok_or_else(|| wrong("[project] is no table"))?;
+    let project = project.get_ref().as_table().ok_or_else(|| wrong("[project] is not a table"))?;
     let python = match project.get("requires-python").map(|value| value.get_ref()) {
         None => None,
         Some(DeValue::String(text)) => Some(VersionRange::of_file(file, "requires-python", text)?),
-        Some(_) => return Err(wrong("requires-python is no text")),
+        Some(_) => return Err(wrong("requires-python is not a string")),
     };
     let dependencies = dependencies(project).map_err(|reason| wrong(&reason))?;
     if python.is_none() && dependencies.is_none() {
@@ -38,12 +38,12 @@ fn dependencies(project: &DeTable<'_>) -> Result<Option<Vec<String>>, String> {
         return Err("its dependencies are dynamic; list them in [project], or in a requirements.txt beside it".into());
     }
     let Some(value) = project.get("dependencies") else { return Ok(None) };
-    let list = value.get_ref().as_array().ok_or("dependencies is no list")?;
+    let list = value.get_ref().as_array().ok_or("dependencies is not a list")?;
     let texts = list.iter().map(|value| match value.get_ref().as_str().map(str::trim) {
         // pip would read it as an option.
         Some(text) if !text.is_empty() && !text.starts_with('-') => Ok(text.to_owned()),
-        Some(text) => Err(format!("'{text}' in dependencies is no requirement")),
-        None => Err("dependencies holds something that is no text".to_owned()),
+        Some(text) => Err(format!("'{text}' in dependencies is not a requirement")),
+        None => Err("dependencies has an entry that is not a string".to_owned()),
     });
     texts.collect::<Result<_, _>>().map(Some)
 }

@@ -86,7 +86,7 @@ fn members(archive: &Archive) -> Result<BTreeMap<String, String>, String> {
         _ if models.contains("model") => "model".to_owned(),
         _ => {
             let models = join(models.iter().copied());
-            return Err(format!("it holds several models ({models}), of which none is called 'model'"));
+            return Err(format!("it holds several models ({models}), and none is called 'model'"));
         }
     };
     let of_model = found.into_iter().filter(|(owner, ..)| *owner == model);
@@ -182,7 +182,7 @@ fn refuse_foreign_operators(
     let text = read_text(archive, place)?;
     let targets: BTreeSet<String> = match serde_json::from_str::<ForeignNodes>(&text) {
         Ok(list) => list.nodes.into_iter().map(|n| n.node.target).collect(),
-        Err(_) => BTreeSet::from(["listed in a form that is not known".to_owned()]),
+        Err(_) => BTreeSet::from(["listed in an unknown form".to_owned()]),
     };
     if targets.is_empty() {
         return Ok(());
@@ -241,7 +241,7 @@ fn cannot_unpack(folder: &Path, reason: &io::Error) -> String {
 }
 
 fn no_zip(reason: impl Display) -> String {
-    format!("it is no package of torch._inductor.aoti_compile_and_package: {reason}")
+    format!("it is not a package of torch._inductor.aoti_compile_and_package: {reason}")
 }
 
 /// Reads a package as a load does before it opens the library: for fuzzing.

@@ -64,7 +64,7 @@ fn older_archive_layouts_are_read() {
     let two = [("data/aotinductor/a/a.so", ""), ("data/aotinductor/model/b.so", "")];
     assert_eq!(names_in(&unpack(&two).expect("unpacks")), ["b.so"]);
     let two = [("data/aotinductor/a/a.so", ""), ("data/aotinductor/b/b.so", "")];
-    assert_eq!(error(&two), "it holds several models (a, b), of which none is called 'model'");
+    assert_eq!(error(&two), "it holds several models (a, b), and none is called 'model'");
 }
 
 /// The same archive as PyTorch writes it: with the records of ZIP64 between the directory and its end.
@@ -121,7 +121,7 @@ fn files_that_are_not_packages_are_refused_by_name() {
     for content in ["", "PK\u{3}\u{4}", "not a zip"] {
         fs::write(&path, content).expect("written");
         let error = Package::unpack(&path).err().expect("an error").to_string();
-        assert!(error.starts_with("it is no package"), "{error}");
+        assert!(error.starts_with("it is not a package"), "{error}");
     }
     let exported = error(&[("m/models/model.json", "{}")]);
     assert!(exported.contains("aoti_compile_and_package makes a package"), "{exported}");

@@ -77,14 +77,14 @@ fn groups_of_a_token_grant_the_roles_of_the_policy() {
 fn a_token_is_refused_for_every_single_defect() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "");
-    let no_time = "a time in the token is no number";
+    let no_time = "a time in the token is not a number";
     for (claims, expected) in [
-        (json!({"iss": "https://other"}), "the token is of another issuer"),
+        (json!({"iss": "https://other"}), "the token is from another issuer"),
         (json!({"iss": null}), "the token has no 'iss'"),
-        (json!({"iss": ["https://issuer"]}), "the token has an 'iss' that is no text"),
+        (json!({"iss": ["https://issuer"]}), "the 'iss' of the token is not a text"),
         (
             json!({"iss": ["https://other", "https://issuer"]}),
-            "the token has an 'iss' that is no text",
+            "the 'iss' of the token is not a text",
         ),
         (json!({"aud": "other"}), "the token is for another audience"),
         (json!({"aud": null}), "the token has no 'aud'"),
@@ -104,8 +104,7 @@ fn a_token_is_refused_for_every_single_defect() {
         assert_eq!(text, expected, "{claims}");
     }
     for subject in [json!(null), json!(""), json!(7), json!("a\nb"), json!("x".repeat(300))] {
-        let text =
-            "the token does not say whose it is: the claim of the identity is missing or no name";
+        let text = "the token names no identity: the claim for it is missing or not a name";
         verifier.refuses(&issuer.good(&json!({"sub": subject})), text);
     }
 }
@@ -130,7 +129,7 @@ fn the_key_and_not_the_token_decides_the_algorithm() {
     let issuer = Issuer::new();
     let verifier = Verifier::of(&issuer, "");
     let claims = with(&json!({}));
-    let other = "the token is signed by another algorithm than that of its key";
+    let other = "the algorithm of the token is not that of its key";
     verifier.refuses(&issuer.token(&json!({"alg": "EdDSA", "kid": "es"}), &claims), other);
     verifier.refuses(&issuer.token(&json!({"alg": "ES256", "kid": "ed"}), &claims), other);
     verifier.refuses(&issuer.token(&json!({"alg": "RS256", "kid": "ed"}), &claims), other);
@@ -140,7 +139,7 @@ fn the_key_and_not_the_token_decides_the_algorithm() {
     );
     for algorithm in ["HS256", "HS512", "PS256", "RS512", "ES384"] {
         let token = issuer.token(&json!({"alg": algorithm, "kid": "ed"}), &claims);
-        verifier.refuses(&token, "tokens that are signed by this algorithm are not taken");
+        verifier.refuses(&token, "tokens signed by this algorithm are not accepted");
     }
     for algorithm in ["none", "None", "", "eddsa"] {
         let token = issuer.token(&json!({"alg": algorithm, "kid": "ed"}), &claims);
@@ -148,7 +147,7 @@ fn the_key_and_not_the_token_decides_the_algorithm() {
     }
     // The public key as the secret of an HMAC: the classic one.
     let message = issuer.token(&json!({"alg": "HS256", "kid": "secret"}), &claims);
-    verifier.refuses(&message, "tokens that are signed by this algorithm are not taken");
+    verifier.refuses(&message, "tokens signed by this algorithm are not accepted");
     verifier.refuses(
         &issuer.token(&json!({"alg": "EdDSA", "kid": "no"}), &claims),
         "unknown_signing_key",
@@ -163,7 +162,7 @@ fn only_algorithms_of_the_policy_are_accepted() {
     let verifier = Verifier::of(&issuer, "algorithms = [\"ES256\"]\n");
     let token = issuer.token(&json!({"alg": "ES256", "kid": "es"}), &with(&json!({})));
     assert!(verifier.verify(&token).is_ok());
-    let text = "tokens that are signed by this algorithm are not taken";
+    let text = "tokens signed by this algorithm are not accepted";
     verifier.refuses(&issuer.good(&json!({})), text);
 }
 

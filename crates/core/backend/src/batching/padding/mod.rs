@@ -159,7 +159,7 @@ fn target(padding: &Padding, spec: &TensorSpec, shapes: &[Shape]) -> Result<Opti
         let dims = shape.get(1..).unwrap_or_default();
         if !spec.dims.admits(dims) {
             let name = &spec.name;
-            let text = format!("input '{name}' has shape {shape}, which is none of the model's");
+            let text = format!("input '{name}' has shape {shape}, which the model does not take");
             return Err(Error::internal(text));
         }
         let so_far = longest.get_or_insert_with(|| Shape::from(dims));

@@ -93,8 +93,8 @@ fn mistakes_are_reported_with_advice() {
     for input in ["fixed", "ragged"] {
         of("inputs", input, &format!(" names the input '{input}', which is not padded"));
     }
-    of("value", "x", ": 'x' is no element of TYPE_INT64, the type of input 'ids'");
-    of("value.ids", "0.5", ": '0.5' is no element of TYPE_INT64, the type of input 'ids'");
+    of("value", "x", ": 'x' is not an element of TYPE_INT64, the type of input 'ids'");
+    of("value.ids", "0.5", ": '0.5' is not an element of TYPE_INT64, the type of input 'ids'");
     for buckets in ["", "8,8", "0,1", "8;16"] {
         let expected =
             format!(" must list lengths above 0, each larger than the one before, got '{buckets}'");

@@ -23,7 +23,7 @@ pub(super) fn check(
     let model = config.name();
     let has_parameter = config.parameters().contains_key(PARAMETER);
     let unsupported = |what: &str| {
-        let advice = format!("remove {what}, and 'dynamic_batching' alone decides what is joined");
+        let advice = format!("remove {what}, and 'dynamic_batching' alone forms batches");
         (Code::Unsupported, advice)
     };
     let (text, (code, advice)) = match config.scheduling() {

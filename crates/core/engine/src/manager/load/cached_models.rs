@@ -54,7 +54,7 @@ pub(super) fn scope(
     let scopes = scopes.map_err(|error| {
         let model = &polled.id;
         Error::internal(format!(
-            "failed to read the files of model '{model}', which tell its answers in the response cache: {error}"
+            "failed to read the files of model '{model}' for its keys in the response cache: {error}"
         ))
     })?;
     let version = version.to_le_bytes();

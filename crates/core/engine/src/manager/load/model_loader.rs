@@ -408,7 +408,7 @@ fn warn_of_partly_seen(id: &ModelId, snapshot: &FolderSnapshot) {
     for entry in snapshot.partly_seen() {
         log::warn!(
             model = *id.name;
-            "'{}' of model '{id}' has too many files: changes of some are not seen",
+            "'{}' of model '{id}' has too many files: the server does not notice changes of some",
             entry.display()
         );
     }

@@ -17,7 +17,7 @@ pub(super) fn guarded<T>(part: impl FnOnce() -> Result<T>) -> Result<T> {
 fn error_of(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Error::internal(format!("loading ended in a panic: {}", text.unwrap_or("no reason is known")))
+    Error::internal(format!("loading panicked: {}", text.unwrap_or("no reason is known")))
 }
 
 #[cfg(test)]
@@ -27,8 +27,8 @@ mod tests {
     #[test]
     fn the_message_of_a_panic_is_kept() {
         let reason = |part: fn() -> Result<()>| guarded(part).expect_err("fails").to_string();
-        assert_eq!(reason(|| panic!("expected")), "loading ended in a panic: expected");
-        assert_eq!(reason(|| panic!("{} of 2", 1)), "loading ended in a panic: 1 of 2");
+        assert_eq!(reason(|| panic!("expected")), "loading panicked: expected");
+        assert_eq!(reason(|| panic!("{} of 2", 1)), "loading panicked: 1 of 2");
         assert_eq!(reason(|| Err(Error::internal("plain"))), "plain");
     }
 }

@@ -28,7 +28,7 @@ const ORT: &[u8] = b"ORTM";
 const FROM_TORCH: &str =
     "export the model with torch.onnx.export, or name it model.pt with backend: \"pytorch\"";
 const AS_SCRIPT: &str =
-    "save it with torch.jit.script or torch.jit.trace and save(): weights alone are no model";
+    "save it with torch.jit.script or torch.jit.trace and save(): weights alone are not a model";
 
 /// The reason why a file cannot be the model's.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ pub(crate) enum LayoutMistake {
     #[error("there is no version folder")]
     NoVersion { model: String, file: String, is_ensemble: bool },
     #[error(
-        "the folder '{folder}' is no version: version folders are named by a whole number without leading zeros"
+        "the folder '{folder}' is not a version: version folders are named by a whole number without leading zeros"
     )]
     VersionName { folder: String, number: String },
     #[error("'{name}' is a file, and a version is a folder")]
@@ -57,15 +57,15 @@ pub(crate) enum LayoutMistake {
     EmptyFile,
     #[error("it cannot be read: {reason}")]
     Unreadable { reason: String },
-    #[error("it is no file")]
+    #[error("it is not a file")]
     NoFile,
     #[error("the file is a web page, and not the model")]
     WebPage,
     #[error("the file is {what}, and not {wanted}")]
     OtherContent { what: &'static str, wanted: &'static str, advice: &'static str },
-    #[error("the file is no zip archive, as every model of PyTorch is")]
+    #[error("the file is not a zip archive, but every PyTorch model is one")]
     NoArchive,
-    #[error("the file is the beginning of a zip archive, and not the whole of one")]
+    #[error("the file is an incomplete zip archive")]
     CutArchive,
     #[error("the code has no class TritonPythonModel")]
     NoPythonClass,
@@ -77,7 +77,7 @@ pub(crate) enum LayoutMistake {
     ConfigInVersion { target: String },
     #[error("the folder is one model, and not a repository of models")]
     OneModel,
-    #[error("nothing to serve: no model is here")]
+    #[error("there is no model to serve here")]
     Nothing,
     #[error("the file lies in the repository itself, and not in the folder of a model")]
     FileInRoot { target: String },
@@ -99,7 +99,7 @@ impl LayoutMistake {
             Self::VersionIsFile { name, file } => {
                 format!("make a folder '{name}' and put the file into it as '{file}'")
             }
-            Self::LostLink => "put what it should lead to in its place, or remove it".to_owned(),
+            Self::LostLink => "put the file or folder itself in its place, or remove it".to_owned(),
             Self::OutsideVersion { target }
             | Self::TooDeep { target }
             | Self::FileInRoot { target }
@@ -148,7 +148,7 @@ impl LayoutMistake {
             Self::LfsPointer => {
                 "run `git lfs pull` in the checkout, so that the model itself is there".to_owned()
             }
-            Self::EmptyFile => "copy the model again: nothing of it arrived".to_owned(),
+            Self::EmptyFile => "copy the model again: the file has no content".to_owned(),
             Self::Unreadable { .. } => LET_READ.to_owned(),
             Self::NoFile => "put the model's file in its place: it is a folder, a pipe or a device".to_owned(),
             Self::WebPage => {
@@ -160,9 +160,9 @@ impl LayoutMistake {
             Self::CutArchive => "copy the model again, and compare the sizes of both files".to_owned(),
             // In the words that the code itself gets when it is loaded.
             Self::PythonClassName { found, is_near: true } => {
-                format!("did you mean to call '{found}' so?")
+                format!("should '{found}' have that name?")
             }
-            Self::PythonClassName { found, .. } => format!("'{found}' must be called so"),
+            Self::PythonClassName { found, .. } => format!("'{found}' must have that name"),
             Self::NoPythonClass => {
                 "the model needs a class of that name, with a method execute(self, requests)".to_owned()
             }

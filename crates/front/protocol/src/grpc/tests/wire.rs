@@ -90,7 +90,7 @@ fn decoding_errors_name_field_and_offset() {
     for (message, expected) in [
         (
             request(&input(&nested(0x12, &[0xff, 0xfe]))),
-            "inputs[0].datatype, byte 10: the field takes UTF-8 text, and this is none",
+            "inputs[0].datatype, byte 10: the field takes UTF-8 text, and this is not",
         ),
         (
             request(&[input(&[]), input(&nested(0x2a, &floats))].concat()),
@@ -107,7 +107,7 @@ fn decoding_errors_name_field_and_offset() {
                 0x22,
                 &[b"\x0a\x01k", &nested(0x12, &nested(0x1a, &[0xc0]))[..]].concat(),
             )),
-            "parameters[0].value.string_param, byte 12: the field takes UTF-8 text, and this is none",
+            "parameters[0].value.string_param, byte 12: the field takes UTF-8 text, and this is not",
         ),
         (request(&[0x08, 1]), "model_name, byte 3: the field takes a value of another kind"),
         (
@@ -117,7 +117,7 @@ fn decoding_errors_name_field_and_offset() {
         (request(&[0xff; 12]), "byte 3: no field begins here, or it is cut off"),
         (
             nested(0x0a, &[b'm', 0xff]),
-            "model_name, byte 3: the field takes UTF-8 text, and this is none",
+            "model_name, byte 3: the field takes UTF-8 text, and this is not",
         ),
     ] {
         for size in [1, 4, message.len()] {

@@ -72,7 +72,7 @@ fn error_of(words: &[&str]) -> String {
     assert_eq!(failure.exit, Exit::Option, "{words:?}");
     let (text, _) = failure
         .message
-        .split_once("\nTry 'perf_analyzer --help' for what the options are.")
+        .split_once("\nTry 'perf_analyzer --help' for the options.")
         .expect("the help is pointed to");
     text.strip_prefix("Error: ").unwrap_or(text).to_owned()
 }

@@ -81,7 +81,7 @@ impl KeyOrigin {
                 }
                 let keys = read(file.path());
                 keys.inspect_err(|error| {
-                    log::error!("authentication: the keys are not taken as they are now, those before go on: {error:#}");
+                    log::error!("authentication: the new keys cannot be used, so the previous ones stay: {error:#}");
                 })
                 .ok()
             }
@@ -154,7 +154,7 @@ impl FetchedKeys {
         let pause = match self.pause {
             None => {
                 log::error!(
-                    "authentication: the keys of '{}' could not be fetched, those before go on: {error:#}",
+                    "authentication: the keys of '{}' could not be fetched, so the previous ones stay: {error:#}",
                     self.url
                 );
                 FIRST_PAUSE

@@ -38,7 +38,7 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<AppliedPolicy>> {
         return Ok(None);
     };
     let applied = AppliedPolicy::read(path, &options.runtimes.environment)
-        .context("the policy of --auth-policy is not taken")?;
+        .context("the policy of --auth-policy cannot be used")?;
     tell(&applied.gate.policy(), "applied");
     give(options, applied.gate.clone());
     Ok(Some(applied))
@@ -195,7 +195,7 @@ impl AppliedPolicy {
             Ok((policy, keys)) => self.apply(policy, keys),
             Err(error) => {
                 log::error!(
-                    "authentication: the changed policy has a mistake, the one before stays in force: {error:#}"
+                    "authentication: the new policy cannot be used, so the previous one stays: {error:#}"
                 );
             }
         }

@@ -5,7 +5,7 @@ use galatea_command_line::{Notice, Occurrence, ValueError, parse_bool};
 use super::super::{error::StoreResult, serve_flags::ServeFlags};
 
 const KNOWN: &str =
-    "it is none of counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
+    "the settings are counter_latencies, histogram_latencies, summary_latencies, summary_quantiles";
 
 pub(in super::super) fn metrics_config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     let malformed = || given.malformed("<setting>=<value>");

@@ -16,7 +16,7 @@ use super::{
 };
 
 pub const HTTP: &[Row] = options! {
-    /// Serve HTTP. Default is true, and false where the environment has AIP_MODE=PREDICTION.
+    /// Serve HTTP. Default is true, or false if the environment has AIP_MODE=PREDICTION.
     "allow-http" => Row::of(Kind::Bool).fills(|o| &mut o.http.is_allowed),
     /// Address to serve HTTP at.
     "http-address" => Row::of(Kind::Text).default("0.0.0.0").fills(|o| &mut o.http.address),
@@ -28,11 +28,11 @@ pub const HTTP: &[Row] = options! {
     /// request.
     "http-header-forward-pattern" => Row::of(Kind::Text)
         .stores(set!(|o, v| o.serve.http_options.header_forwarding = access::header_forwarding(v)?)),
-    /// Most threads that serve HTTP; no more are started than there are cores.
+    /// Most threads that serve HTTP. The server starts no more than there are cores.
     "http-thread-count" => Row::of(at_least(1))
         .default("8").fills(|o| &mut o.serve.http_options.thread_count),
-    /// Longest JSON of an HTTP request, in bytes, also of each tensor decoded from it and of what a compressed body
-    /// holds. Binary tensors count to --memory-budget alone.
+    /// Most bytes of the JSON of an HTTP request, of each tensor decoded from it, and of a body after decompression.
+    /// For binary tensors only --memory-budget counts.
     "http-max-input-size" => Row::of(at_least(1))
         .default("67108864").fills(|o| &mut o.serve.http_options.max_input_size),
     /// HTTP calls that need a header: <apis>:<header>=<value>, with APIs of health, metadata, inference,
@@ -40,17 +40,18 @@ pub const HTTP: &[Row] = options! {
     /// repeated.
     "http-restricted-api" => Row::of(Kind::Form("<string>:<string>=<string>"))
         .stores(access::http_restricted_api),
-    /// Serve HTTP over TLS: file with the server's certificate and those that lead to its authority (PEM). Read again
-    /// when it changes.
+    /// Serve HTTP over TLS: file (PEM) with the server's certificate, followed by the intermediate certificates. The
+    /// server reads it again when it changes.
     "https-cert" => Row::of(Kind::Text).fills(|o| &mut o.http_tls.certificates),
     /// File with the key of that certificate (PEM).
     "https-key" => Row::of(Kind::Text).fills(|o| &mut o.http_tls.key),
-    /// HTTP clients must show a certificate of an authority in this file (PEM).
+    /// File (PEM) with the authorities of clients' certificates. Every HTTP client must show a certificate of one of
+    /// them.
     "https-root-cert" => Row::of(Kind::Text).fills(|o| &mut o.http_tls.client_roots),
 };
 
 pub const GRPC: &[Row] = options! {
-    /// Serve gRPC. Default is true, and false where the environment has AIP_MODE=PREDICTION.
+    /// Serve gRPC. Default is true, or false if the environment has AIP_MODE=PREDICTION.
     "allow-grpc" => Row::of(Kind::Bool).fills(|o| &mut o.grpc.is_allowed),
     /// Address to serve gRPC at.
     "grpc-address" => Row::of(Kind::Text).default("0.0.0.0").fills(|o| &mut o.grpc.address),
@@ -62,10 +63,10 @@ pub const GRPC: &[Row] = options! {
     /// of an inference call.
     "grpc-header-forward-pattern" => Row::of(Kind::Text)
         .stores(set!(|o, v| o.serve.grpc_options.header_forwarding = access::header_forwarding(v)?)),
-    /// Most threads that serve gRPC; no more are started than there are cores.
+    /// Most threads that serve gRPC. The server starts no more than there are cores.
     "grpc-infer-thread-count" => Row::of(Kind::Integer { min: 2, max: 128 })
         .default("2").fills(|o| &mut o.serve.grpc_options.thread_count),
-    /// Longest gRPC message taken, in bytes.
+    /// Most bytes of a gRPC message that a client may send.
     "grpc-max-message-size" => Row::of(at_least(1))
         .default("67108864").fills(|o| &mut o.serve.grpc_options.max_message_size),
     /// Requests kept allocated for reuse.
@@ -80,45 +81,47 @@ pub const GRPC: &[Row] = options! {
         .default("2147483647").no_effect("responses are not pooled"),
     /// Encrypt gRPC connections (TLS), with the certificate and key of --grpc-server-cert and --grpc-server-key.
     "grpc-use-ssl" => Row::of(Kind::Bool).default("false").fills(|o| &mut o.grpc_tls.is_on),
-    /// Clients must show a certificate of an authority in --grpc-root-cert. Given at all, it switches --grpc-use-ssl
+    /// Require that clients show a certificate of an authority in --grpc-root-cert. This option switches --grpc-use-ssl
     /// on. Default is false.
     "grpc-use-ssl-mutual" => Row::of(Kind::Bool).stores(mutual_tls),
-    /// File with the server's certificate and those that lead to its authority (PEM). Read again when it changes.
+    /// File (PEM) with the server's certificate, followed by the intermediate certificates. The server reads it again
+    /// when it changes.
     "grpc-server-cert" => Row::of(Kind::Text).fills(|o| &mut o.grpc_tls.certificates),
     /// File with the key of that certificate (PEM).
     "grpc-server-key" => Row::of(Kind::Text).fills(|o| &mut o.grpc_tls.key),
     /// File with the authorities of clients' certificates (PEM), for --grpc-use-ssl-mutual.
     "grpc-root-cert" => Row::of(Kind::Text).fills(|o| &mut o.grpc_tls.client_roots),
-    /// How much inference responses are compressed.
+    /// Compression level of inference responses.
     "grpc-infer-response-compression-level" => Row::of(Kind::Choice(&["none", "low", "medium", "high"]))
         .default("none")
         .stores(response_compression),
-    /// A connection without traffic is probed after this many milliseconds.
+    /// Milliseconds without traffic after which the server probes a connection.
     "grpc-keepalive-time" => Row::of(at_least(1))
         .default("7200000")
         .stores(set!(|o, v| o.serve.grpc_options.keepalive_time = Duration::from_millis(v.integer()?))),
-    /// A probed connection that does not answer within this many milliseconds is closed.
+    /// Milliseconds after which the server closes a connection that does not answer a probe.
     "grpc-keepalive-timeout" => Row::of(at_least(1))
         .default("20000")
         .stores(set!(|o, v| o.serve.grpc_options.keepalive_timeout = Duration::from_millis(v.integer()?))),
-    /// Accept as many pings on a connection without calls as on others; else one in two hours.
+    /// Allow as many pings on a connection without calls as on others; otherwise one in two hours.
     "grpc-keepalive-permit-without-calls" => Row::of(Kind::Bool)
         .default("false").fills(|o| &mut o.serve.grpc_options.pings.are_usual_without_calls),
-    /// Most pings sent without data between.
+    /// Most pings that the server sends without data between them.
     "grpc-http2-max-pings-without-data" => Row::of(at_least(0))
         .default("2").no_effect("probes are sent at --grpc-keepalive-time and not otherwise"),
-    /// Pings that come faster than this many milliseconds, with nothing sent between, are bad ones.
+    /// Milliseconds that a client must wait between pings if the server sends nothing between them. Faster pings are
+    /// bad pings.
     "grpc-http2-min-recv-ping-interval-without-data" => Row::of(at_least(0))
         .default("300000")
         .stores(set!(|o, v| o.serve.grpc_options.pings.min_interval = Duration::from_millis(v.integer()?))),
-    /// Bad pings that a connection is not closed for; 0: any number.
+    /// Number of bad pings that the server tolerates before it closes the connection; 0: any number.
     "grpc-http2-max-ping-strikes" => Row::of(at_least(0))
         .default("2").fills(|o| &mut o.serve.grpc_options.pings.max_strikes),
-    /// After about this many milliseconds a connection takes no new calls, and its client opens another. 0: it lives
-    /// as long as the client wants.
+    /// Milliseconds after which, approximately, a connection takes no new calls, so that its client opens another. 0:
+    /// no limit.
     "grpc-max-connection-age" => Row::of(at_least(0))
         .stores(set!(|o, v| o.serve.grpc_options.max_connection_age = milliseconds(v)?)),
-    /// How long calls on a connection past its age may go on, in milliseconds. 0: as long as they take.
+    /// Milliseconds that calls may continue on a connection past its age. 0: no limit.
     "grpc-max-connection-age-grace" => Row::of(at_least(0))
         .stores(set!(|o, v| o.serve.grpc_options.max_connection_age_grace = milliseconds(v)?)),
     /// gRPC calls that need metadata: <protocols>:<key>=<value>, with protocols of health, metadata, inference,
@@ -145,13 +148,13 @@ pub const SAGEMAKER: &[Row] = options! {
 };
 
 pub const VERTEX: &[Row] = options! {
-    /// Serve Vertex AI requests, at the address of HTTP. Without it, where the environment has AIP_MODE=PREDICTION.
+    /// Serve Vertex AI requests, at the address of HTTP. Default is true if the environment has AIP_MODE=PREDICTION.
     "allow-vertex-ai" => Row::of(Kind::Bool).fills(|o| &mut o.allows_vertex_ai),
-    /// Port of the Vertex AI endpoint. Without it, that of AIP_HTTP_PORT or 8080.
+    /// Port of the Vertex AI endpoint. Default: AIP_HTTP_PORT, or 8080.
     "vertex-ai-port" => Row::of(PORT).fills(|o| &mut o.vertex_ai_port),
     /// Threads that serve Vertex AI requests.
     "vertex-ai-thread-count" => Row::of(at_least(1)).default("8").no_effect(OWN_THREADS),
-    /// Model of Vertex AI requests that name none; without it the only one that is loaded.
+    /// Model for Vertex AI requests that name none. Default: the only model that is loaded.
     "vertex-ai-default-model" => Row::of(Kind::Text).fills(|o| &mut o.vertex_ai_default_model),
 };
 

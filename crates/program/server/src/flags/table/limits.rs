@@ -10,45 +10,42 @@ use super::{
 };
 
 pub const LIMITS: &[Row] = options! {
-    /// Memory that requests and responses may take in all, in bytes, with a unit (512M, 4G), or as a share of what
-    /// the machine and its control groups allow beyond what the server and its models hold. What comes beyond that is
-    /// refused as 503 or RESOURCE_EXHAUSTED; requests in progress continue.
+    /// Memory that all requests and responses together may take: bytes, a number with a unit (512M, 4G), or a share of
+    /// the memory that the server and its models leave. The server refuses requests beyond it with 503 or
+    /// RESOURCE_EXHAUSTED; requests in progress continue.
     "memory-budget" => Row::of(Kind::Form("<bytes>|<percent>%"))
         .default("50%").stores(|o, v| setting::memory_size(&mut o.serve.memory_budget, v)),
-    /// Most requests that one client may have in progress, over all its connections: who it has proved to be with
-    /// --auth-policy, else the address it comes from. What comes beyond that is refused as 429 or RESOURCE_EXHAUSTED.
-    /// Without it there is no limit.
+    /// Most requests in progress of one client, over all its connections. A client is an identity of --auth-policy,
+    /// else an address. The server refuses more with 429 or RESOURCE_EXHAUSTED. Default: no limit.
     "client-max-concurrent-requests" => Row::of(at_least(1))
         .fills(|o| &mut o.serve.client_limits.client.requests),
-    /// Most bytes that the requests of one client may have together while in progress, in bytes or with a unit
-    /// (64M, 1G). Without it there is no limit.
+    /// Most bytes of all requests in progress of one client, in bytes or with a unit (64M, 1G). Default: no limit.
     "client-max-request-bytes" => Row::of(Kind::Form("<bytes>"))
         .stores(|o, v| setting::bytes(&mut o.serve.client_limits.client.bytes, v)),
-    /// How many requests one client may send in a second, and how many at once after a pause: without a burst as many
-    /// as in a second. Without it there is no limit.
+    /// Most requests of one client in a second, and most at once after a pause (the burst; without it as many as in a
+    /// second). Default: no limit.
     "client-requests-per-second" => Row::of(Kind::Form("<number>[:<burst>]"))
         .stores(setting::request_rate),
-    /// Most requests in progress on one connection; those of a gRPC stream count each. Without it there is no limit.
+    /// Most requests in progress on one connection. Each request of a gRPC stream counts. Default: no limit.
     "connection-max-concurrent-requests" => Row::of(at_least(1))
         .fills(|o| &mut o.serve.client_limits.connection.requests),
-    /// Most bytes that the requests on one connection may have together while in progress. Without it there is
-    /// no limit.
+    /// Most bytes of all requests in progress on one connection. Default: no limit.
     "connection-max-request-bytes" => Row::of(Kind::Form("<bytes>"))
         .stores(|o, v| setting::bytes(&mut o.serve.client_limits.connection.bytes, v)),
-    /// Most connections of clients, to all endpoints together. Beyond it the longest idle one is closed for a new
-    /// one. Without it, 8192 or as many as the limit of open file descriptors allows, with a quarter and no fewer
-    /// than 64 kept for the server itself.
+    /// Most connections of clients to all endpoints together. A new connection beyond it closes the one idle for
+    /// longest. Default: 8192, or fewer if the limit of open file descriptors requires it; the server keeps a quarter
+    /// of them, at least 64, for itself.
     "max-connections" => Row::of(at_least(1)).fills(|o| &mut o.serve.max_connections),
-    /// A connection is closed when the head of a request has not come in this many seconds; 0 waits for ever.
+    /// Seconds after which the server closes a connection that has not sent the whole head of a request; 0: never.
     "connection-head-timeout-secs" => Row::of(at_least(0))
         .default("20")
         .stores(set!(|o, v| o.serve.connections.head_timeout = seconds(v.integer()?))),
-    /// A connection is closed when the client sends, or reads, less than 256 bytes a second of a request or response
-    /// in this many seconds; 0 waits for ever.
+    /// Seconds after which the server closes a connection whose client sends or reads less than 256 bytes a second of a
+    /// request or response; 0: never.
     "connection-progress-timeout-secs" => Row::of(at_least(0))
         .default("30")
         .stores(set!(|o, v| o.serve.connections.progress_timeout = seconds(v.integer()?))),
-    /// A connection without requests is closed after this many seconds; 0 keeps it.
+    /// Seconds after which the server closes a connection without requests; 0: never.
     "connection-idle-timeout-secs" => Row::of(at_least(0))
         .default("600")
         .stores(set!(|o, v| o.serve.connections.idle_timeout = seconds(v.integer()?))),

@@ -11,46 +11,46 @@ use super::{
 pub const REPOSITORY: &[Row] = options! {
     /// Another name for --model-repository.
     "model-store" => Row::of(Kind::Text).fills(|o| &mut o.serve.repositories),
-    /// Folder with one folder per model, or where such a folder is in an object store: s3://, gs://, as://, hf://,
-    /// https://. May be repeated; a model found in several of them is not available.
+    /// Folder with one folder per model, or the address of such a folder in an object store: s3://, gs://, as://,
+    /// hf://, https://. May be repeated; a model found in several of them is not available.
     "model-repository" => Row::of(Kind::Text).fills(|o| &mut o.serve.repositories),
-    /// Folder that models from object stores, hubs and archives are fetched into and kept in; several servers of one
-    /// user may share it. Default is galatea/models in the user's cache folder, or in the folder for temporary files
-    /// where there is none.
+    /// Folder that keeps models fetched from object stores, hubs and archives. Several servers of one user may share
+    /// it. Default is galatea/models in the user's cache folder, or in the folder for temporary files if there is none.
     "repository-cache-directory" => Row::of(Kind::Text)
         .fills(|o| &mut o.serve.repository_cache.directory),
-    /// Most bytes that folder holds, with a unit (512M, 4G), or as a share of what is free there. The models that
-    /// were not used for longest go first; those in use stay.
+    /// Most bytes that folder holds, with a unit (512M, 4G), or as a share of the free space there. The server removes
+    /// the least recently used models first and never those in use.
     "repository-cache-size" => Row::of(Kind::Form("<bytes>|<percent>%"))
         .default("50%").stores(|o, v| setting::memory_size(&mut o.serve.repository_cache.size, v)),
     /// End when a model fails to load at start.
     "exit-on-error" => Row::of(Kind::Bool).default("true").fills(|o| &mut o.serve.exits_on_error),
-    /// Take configurations as they are written: nothing is filled in by looking at the model file.
+    /// Use configurations as written, without completing them from the model's file.
     "disable-auto-complete-config" => Row::of(Kind::Switch)
         .fills(|o| &mut o.is_auto_complete_disabled),
-    /// /v2/health/ready answers yes only when all models are ready. If false, as soon as the server answers.
+    /// Answer yes at /v2/health/ready only when all models are ready. If false, answer yes as soon as the server
+    /// answers.
     "strict-readiness" => Row::of(Kind::Bool)
         .default("true").fills(|o| &mut o.serve.engine.has_strict_readiness),
-    /// Who decides which models are loaded: "none" loads all at start, "explicit" those of --load-model and then what
-    /// clients ask for, "poll" follows what is added to the repositories, changed and removed: a model is loaded when
-    /// its folder has not changed for two seconds.
+    /// Way of choosing models to load. "none" loads all at start. "explicit" loads those of --load-model, then those
+    /// that clients ask for. "poll" follows changes of the repositories: it loads a model once its folder has not
+    /// changed for two seconds.
     "model-control-mode" => Row::of(Kind::Choice(&["none", "poll", "explicit"]))
         .default("none").stores(control_mode),
-    /// Seconds between two looks at the repositories with --model-control-mode=poll; 0: none after the start.
+    /// Seconds between two checks of the repositories with --model-control-mode=poll; 0: no checks after the start.
     "repository-poll-secs" => Row::of(ANY)
         .default("15").stores(set!(|o, v| o.repository_poll_secs = v.raised_to(0)?)),
     /// Model to load at start with --model-control-mode=explicit. May be repeated; '*' alone loads all.
     "load-model" => Row::of(Kind::Text).fills(|o| &mut o.serve.engine.startup_models),
-    /// Take configs/<name>.pbtxt of each model that has it instead of config.pbtxt.
+    /// Use configs/<name>.pbtxt instead of config.pbtxt for each model that has it.
     "model-config-name" => Row::of(Kind::Name).stores(config_name),
     /// Let configurations that clients send with a load request name files outside of the model's folder:
     /// EXECUTION_ENV_PATH, libraries of operators, caches.
     "allow-override-paths" => Row::of(Kind::Bool)
         .default("false").fills(|o| &mut o.serve.engine.allows_override_paths),
-    /// How many models are loaded at the same time; at least one.
+    /// Number of models to load at the same time; at least one.
     "model-load-thread-count" => Row::of(ANY)
         .default("4").stores(set!(|o, v| o.serve.engine.load_thread_count = v.raised_to(1)?)),
-    /// How often a failed load is tried again.
+    /// Number of times to retry a failed load.
     "model-load-retry-count" => Row::of(at_least(0))
         .default("0").fills(|o| &mut o.serve.engine.load_retry_count),
     /// Serve models of one name from several repositories, each a namespace. Clients cannot name the namespace: such
@@ -63,8 +63,9 @@ pub const REPOSITORY: &[Row] = options! {
 };
 
 pub const BACKEND: &[Row] = options! {
-    /// Folder with one folder per backend: one with a model.py is a backend written in Python. When given,
-    /// onnxruntime/libonnxruntime.so in it is taken before an installed one. Default is /opt/tritonserver/backends.
+    /// Folder with one folder per backend: one with a model.py is a backend written in Python. If this option is given,
+    /// onnxruntime/libonnxruntime.so in the folder takes precedence over an installed one. Default is
+    /// /opt/tritonserver/backends.
     "backend-directory" => Row::of(Kind::Text).fills(|o| &mut o.serve.runtimes.backend_directory),
     /// Setting of a backend, <backend>,<setting>=<value>, or of all of them, <setting>=<value>. May be repeated.
     "backend-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
@@ -81,7 +82,7 @@ pub const AGENT: &[Row] = options! {
 
 pub const CACHE: &[Row] = options! {
     /// Setting of the response cache: local,size=<bytes> keeps responses in memory; redis,host=<name> and
-    /// redis,port=<number> keep them in a Redis server. May be repeated. Without it no response is kept.
+    /// redis,port=<number> keep them in a Redis server. May be repeated. Default: no cache.
     "cache-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
         .stores(setting::cache_config),
     /// Folder with cache libraries.
@@ -92,11 +93,12 @@ pub const CACHE: &[Row] = options! {
 };
 
 pub const RATE_LIMITER: &[Row] = options! {
-    /// Whether instances wait for the resources their configuration names.
+    /// Limit of executions: "execution_count" makes instances wait for the resources that their configuration names,
+    /// "off" does not.
     "rate-limit" => Row::of(Kind::Choice(&["off", "execution_count"]))
         .default("off").fills(|o| &mut o.rate_limit),
-    /// How much of a resource there is: <name>:<count>[:<device>]. Without it there is as much of each as the
-    /// instance that asks for most. May be repeated.
+    /// Amount of a resource: <name>:<count>[:<device>]. Default: as much of each as the instance that needs most. May
+    /// be repeated.
     "rate-limit-resource" => Row::of(Kind::Form("<string>:<integer>:<integer>"))
         .stores(setting::rate_limit_resource),
 };

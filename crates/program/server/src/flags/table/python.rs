@@ -9,12 +9,12 @@ use super::{
 };
 
 pub const PYTHON: &[Row] = options! {
-    /// How far the processes of Python models are confined, by Landlock and seccomp of the kernel: "standard" leaves
-    /// them their own folder, files of the system and temporary files, and refuses access to other processes;
-    /// "strict" refuses the network too, and changes to the model's folder.
+    /// Isolation of the processes of Python models, by Landlock and seccomp of the kernel. "standard" allows their own
+    /// folder, files of the system and temporary files, and refuses access to other processes. "strict" also refuses
+    /// the network and changes to the model's folder.
     "python-isolation" => Row::of(Kind::Choice(&IsolationLevel::NAMES))
         .default("none").stores(isolation),
-    /// Environment variable that Python models get though its name says that it holds a secret (AWS_..., HF_TOKEN,
+    /// Environment variable that Python models get although its name suggests a secret (AWS_..., HF_TOKEN,
     /// ..._PASSWORD, ..._KEY). May be repeated.
     "python-environment-variable" => Row::of(Kind::Name)
         .stores(set!(|o, v| o.python.variables.insert(v.text.to_owned()))),
@@ -23,12 +23,12 @@ pub const PYTHON: &[Row] = options! {
     /// File or folder that isolated Python models may read and change. May be repeated.
     "python-writable-path" => Row::of(Kind::Name).fills(|o| &mut o.python.writable),
     /// Most memory that the processes of one instance of a Python model may take together, in bytes or with a unit
-    /// (512M, 4G). Each gets an error for what it asks for beyond that; an instance that takes more is ended and
-    /// started again. Without it there is no limit.
+    /// (512M, 4G). Each process gets an error if it asks for more; the server restarts an instance that takes more.
+    /// Default: no limit.
     "python-memory" => Row::of(Kind::Form("<bytes>"))
         .stores(|o, v| setting::process_memory(&mut o.python.memory, v)),
-    /// Python model that may load and unload models though it is isolated, or --hardened is given; an isolated one
-    /// only as the model repository has them. May be repeated.
+    /// Python model that may load and unload models even if it is isolated or --hardened is given. An isolated model
+    /// may load them only as the model repository has them. May be repeated.
     "python-model-control" => Row::of(Kind::Name)
         .stores(set!(|o, v| o.python.controlling_models.insert(v.text.to_owned()))),
 };

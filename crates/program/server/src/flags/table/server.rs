@@ -13,39 +13,38 @@ use super::{
 pub const GENERAL: &[Row] = &[Row::help("Print this text.")];
 
 pub const SERVER: &[Row] = options! {
-    /// Name of this server, as its metadata has it.
+    /// Name of this server in its metadata.
     "id" => Row::of(Kind::Text).default("triton").fills(|o| &mut o.serve.engine.server_id),
-    /// How long a server asked to stop waits for requests in flight, in seconds. After that it ends without them.
+    /// Seconds that a server asked to stop waits for requests in flight. After that it exits without answering them.
     "exit-timeout-secs" => Row::of(ANY)
         .default("30")
         .stores(set!(|o, v| o.serve.engine.exit_timeout = Duration::from_secs(v.raised_to(0)?))),
 };
 
 pub const SHUTDOWN: &[Row] = options! {
-    /// How long a server asked to stop serves on while /v2/health/ready answers 503, in seconds: time for load
-    /// balancers to notice before requests are refused. A second signal ends it. --exit-timeout-secs counts from then
-    /// on.
+    /// Seconds that a server asked to stop keeps serving while /v2/health/ready answers 503, so that load balancers
+    /// notice before it refuses requests. A second signal ends this time. --exit-timeout-secs begins after it.
     "drain-delay-secs" => Row::of(at_least(0))
         .default("0").stores(set!(|o, v| o.serve.drain_delay = Duration::from_secs(v.integer()?))),
 };
 
 pub const CONSOLE: &[Row] = options! {
-    /// Serve a page at / of the HTTP port that shows models, their figures and failed requests. Default is true.
+    /// Serve a page at / of the HTTP port with the models, their figures and failed requests. Default is true.
     "console" => Row::of(Kind::Bool).fills(|o| &mut o.has_console),
 };
 
 pub const LOGGING: &[Row] = options! {
-    /// Level of detail beyond info: 0 is none, 1 shows each request, its batch and its answer, 2 also what was found
-    /// when it was checked, 3 and more also its inputs; true is 1, false is 0.
+    /// Level of detail beyond info: 0 is none; 1 logs each request, its batch and its response; 2 also the result of
+    /// its check; 3 and more also its inputs; true is 1, false is 0.
     "log-verbose" => Row::of(Kind::Form("integer")).default("0").stores(verbose_level),
-    /// Log what happens.
+    /// Log information.
     "log-info" => Row::of(Kind::Bool).default("true").fills(|o| &mut o.serve.log.has_info),
-    /// Log what may be wrong.
+    /// Log warnings.
     "log-warning" => Row::of(Kind::Bool).default("true").fills(|o| &mut o.serve.log.has_warning),
-    /// Log what went wrong.
+    /// Log errors.
     "log-error" => Row::of(Kind::Bool).default("true").fills(|o| &mut o.serve.log.has_error),
-    /// How lines begin: "default" is LMMDD hh:mm:ss.ssssss, "ISO8601" is YYYY-MM-DDThh:mm:ssZ L. With "json" each
-    /// line is a JSON object, and so is each line that a model prints.
+    /// Format of lines. They begin in "default" with LMMDD hh:mm:ss.ssssss, "ISO8601" is YYYY-MM-DDThh:mm:ssZ L. With
+    /// "json" each line is a JSON object, and so is each line that a model prints.
     "log-format" => Row::of(Kind::Choice(&["default", "ISO8601", "json"]))
         .default("default").stores(log_format),
     /// Append the log to this file instead of printing it.
@@ -53,8 +52,8 @@ pub const LOGGING: &[Row] = options! {
 };
 
 pub const ACCESS_LOG: &[Row] = options! {
-    /// Write a line about every request to stdout, or append it to this file, which is opened again when SIGHUP
-    /// comes. Lines are JSON where --log-format is json.
+    /// Write a line about every request to stdout, or append it to this file. SIGHUP opens the file again. Lines are
+    /// JSON if --log-format is json.
     "access-log" => Row::of(Kind::OptionalText("file")).stores(access_log),
 };
 
@@ -67,18 +66,18 @@ pub const METRICS: &[Row] = options! {
     /// Report CPU and memory figures among the metrics.
     "allow-cpu-metrics" => Row::of(Kind::Bool)
         .default("true").fills(|o| &mut o.serve.engine.metrics.has_cpu_metrics),
-    /// Address to serve metrics at. Without it, the one of --http-address.
+    /// Address to serve metrics at. Default: that of --http-address.
     "metrics-address" => Row::of(Kind::Text).fills(|o| &mut o.metrics_address),
-    /// Serve metrics over TLS too, with the certificate and the rules of --https-cert and its like.
+    /// Serve metrics over TLS too, with the certificate and rules of the --https-... options.
     "metrics-https" => Row::of(Kind::Bool).default("false").fills(|o| &mut o.serve.tls.metrics),
     /// Port to serve metrics at; 0 takes a free one.
     "metrics-port" => Row::of(PORT_IF_ON).default("8002").fills(|o| &mut o.metrics.port),
-    /// CPU figures older than this many milliseconds are read again, GPU figures this often.
+    /// Milliseconds after which the server reads CPU figures again, and between two reads of GPU figures.
     "metrics-interval-ms" => Row::of(Kind::Number)
         .default("2000")
         .stores(set!(|o, v| o.serve.engine.metrics.interval = milliseconds(v.number()?))),
-    /// What is reported: counter_latencies=false leaves out the cumulative durations; histogram_latencies=true adds
-    /// histograms of durations and batch sizes, summary_latencies=true quantiles of the last minute, those of
+    /// Selection of metrics. counter_latencies=false leaves out the cumulative durations. histogram_latencies=true adds
+    /// histograms of durations and batch sizes. summary_latencies=true adds quantiles of the last minute: those of
     /// summary_quantiles=<quantile>:<error>,... May be repeated.
     "metrics-config" => Row::of(Kind::Form("<string>=<string>")).stores(setting::metrics_config),
 };

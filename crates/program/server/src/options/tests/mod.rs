@@ -188,7 +188,7 @@ fn malformed_setting_flags_are_refused() {
         o.notes,
         [
             warning(
-                "--metrics-config=histograms=1 has no effect: it is none of counter_latencies, \
+                "--metrics-config=histograms=1 has no effect: the settings are counter_latencies, \
                  histogram_latencies, summary_latencies, summary_quantiles"
             ),
             warning("--trace-config=level=TIMESTAMPS has no effect yet: requests cannot be traced"),
@@ -239,7 +239,7 @@ fn a_non_numeric_hold_count_is_reported() {
     let o = options_in(&repository, &held).expect("good");
     assert_eq!((o.engine.hold.queued, o.engine.hold.backlogged, o.notes.len()), (4, 2, 0));
     let o = options_in(&repository, &[("TRITONSERVER_DELAY_SCHEDULER", "many")]).expect("good");
-    let text = "TRITONSERVER_DELAY_SCHEDULER has no effect: 'many' is no count of requests";
+    let text = "TRITONSERVER_DELAY_SCHEDULER has no effect: 'many' is not a number of requests";
     assert_eq!(o.engine.hold.queued, 0);
     assert_eq!(o.notes, [Note::Warning(text.to_owned())]);
 }
@@ -320,7 +320,7 @@ fn vertex_ai_defaults_to_one_port_and_its_own_models() {
     assert!(found.http.is_some() && found.clouds.is_empty());
     let broken = [&prediction[..], &[("AIP_PREDICT_ROUTE", "/("), routes[1]]].concat();
     let error = options(&[], &broken).expect_err("no expression").to_string();
-    assert!(error.contains("AIP_PREDICT_ROUTE: '/(' is no regular expression"), "{error}");
+    assert!(error.contains("AIP_PREDICT_ROUTE: '/(' is not a regular expression"), "{error}");
 }
 
 #[test]
