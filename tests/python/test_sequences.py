@@ -205,8 +205,8 @@ def test_sequences_stay_on_their_instance(server):
 def test_correlation_ids_out_of_range_are_refused(server):
     """Triton truncates such numbers, so that two sequences look like one, and writes texts over other memory."""
     assert ask(server, step(1 << 32, 1, "s", model="numbers")) == [
-        "error: correlation ID '4294967296' of the request to model 'numbers' is no UINT32, which the model takes as CONTROL_SEQUENCE_CORRID"]
-    assert "correlation ID 'name' of the request to model 'numbers' is no UINT32" in ask(server, step("name", 1, "s", model="numbers"))[0]
+        "error: correlation ID '4294967296' of the request to model 'numbers' is not of type UINT32, which the model takes as CONTROL_SEQUENCE_CORRID"]
+    assert "correlation ID 'name' of the request to model 'numbers' is not of type UINT32" in ask(server, step("name", 1, "s", model="numbers"))[0]
     assert "corrid=77 " in ask(server, step(77, 1, "se", model="texts"))[0]
     assert "corrid=a name " in ask(server, step("a name", 1, "se", model="texts"))[0]
 

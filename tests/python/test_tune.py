@@ -100,7 +100,7 @@ def test_the_fastest_engine_is_written_to_the_configuration(model):
     with servers.galatea(model.parent, "--gpu-groups=cpu") as server:
         server.wait_for_line(r"successfully loaded 'layer'")
     again = tune(model, *only)
-    assert again.returncode == 1 and "config.pbtxt.bak' is there already" in again.stderr, again.stderr
+    assert again.returncode == 1 and "config.pbtxt.bak' exists already" in again.stderr, again.stderr
 
 
 def test_user_data_is_used_for_measuring(model, tmp_path):

@@ -55,7 +55,7 @@ pub(crate) enum RequestFailure {
     )]
     SequenceGaveWay { id: CorrelationId, model: String },
     #[error(
-        "correlation ID '{id}' of the request to model '{model}' is not a {data_type}, which the model takes as \
+        "correlation ID '{id}' of the request to model '{model}' is not of type {data_type}, which the model takes as \
          CONTROL_SEQUENCE_CORRID"
     )]
     CorrelationIdType { id: CorrelationId, model: String, data_type: DataType },

@@ -178,7 +178,7 @@ mod tests {
                 &["A"],
                 "input 'A' needs INT32 [-1,2]: 3 elements given; give a multiple of 2",
             ),
-            (&["A=x"], &["A"], "input 'A': 'x' is no INT32"),
+            (&["A=x"], &["A"], "input 'A': 'x' is not a value of INT32"),
         ] {
             let error =
                 inputs(&typed(words), &taken(&known(names), &[])).expect_err(expected).to_string();

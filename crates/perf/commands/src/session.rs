@@ -98,6 +98,6 @@ mod tests {
         let refused = |url, protocol| target_of(Some(url), Some(protocol)).expect_err(url);
         assert!(refused("https://h:1", "grpc").contains("grpcs://host:port"));
         assert!(refused("grpc://h:1", "http").contains("-i grpc"));
-        assert!(refused("h:x", "http").contains("'x' is no port"));
+        assert!(refused("h:x", "http").contains("'x' is not a port"));
     }
 }

@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(read_file("n.txt", b"7 8", &row).expect("numbers").data, [7, 8]);
         let text = read_file("b.json", b"{", &wanted(DataType::Bytes)).expect("one element");
         assert_eq!(text.data, b"\x01\0\0\0{");
-        assert!(text.note.is_some_and(|note| note.contains("no JSON")));
+        assert!(text.note.is_some_and(|note| note.contains("not JSON")));
         let picture = WantedValue { shape: &[3, -1, -1], ..row };
         assert!(read_file("c.txt", b"no numbers", &picture).is_err(), "not any number will do");
         assert!(read_file("c.png", b"no picture", &picture).is_err());
@@ -356,10 +356,10 @@ mod tests {
     #[test]
     fn unreadable_values_are_named() {
         for (text, expected) in [
-            ("1,x", "'x' is no INT32"),
-            ("[1.5]", "'1.5' is no INT32"),
+            ("1,x", "'x' is not a value of INT32"),
+            ("[1.5]", "'1.5' is not a value of INT32"),
             ("[[1],[2,3]]", "differ in length"),
-            ("[1", "no JSON"),
+            ("[1", "not JSON"),
             ("@/nonexistent.json", "cannot read '/nonexistent.json'"),
         ] {
             let error = read(text, &wanted(DataType::Int32)).expect_err(text).to_string();

@@ -99,7 +99,7 @@ fn a_mistake_is_reported_with_place_and_advice() {
     );
     wrong(
         &format!("{}{}", key(""), key("")),
-        "p.toml:6:10: the key of 'k' is there already; remove one of the two",
+        "p.toml:6:10: the key of 'k' is listed twice; remove one of the two",
     );
     wrong(
         &key("expires = \"soon\""),
@@ -152,7 +152,7 @@ fn incomplete_or_unsafe_token_rules_are_refused() {
     );
     wrong(
         &file("algorithms = [\"HS256\"]"),
-        "p.toml:5:15: tokens signed by 'HS256' are not taken; algorithms are RS256, ES256, EdDSA",
+        "p.toml:5:15: tokens signed by 'HS256' are not accepted; algorithms are RS256, ES256, EdDSA",
     );
     wrong(
         &file("leeway_secs = 6000"),

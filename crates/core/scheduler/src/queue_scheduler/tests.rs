@@ -199,7 +199,11 @@ fn a_request_without_a_valid_sequence_is_refused() {
                 (CorrelationId::None, 1, "must specify a non-zero or non-empty correlation ID"),
                 (CorrelationId::Number(1), 2, "must specify batch-size 1 due to"),
                 (CorrelationId::Number(1 << 31), 1, "correlation ID '2147483648' of the request"),
-                (CorrelationId::Text("a".to_owned()), 1, "is no INT32, which the model takes as"),
+                (
+                    CorrelationId::Text("a".to_owned()),
+                    1,
+                    "is not of type INT32, which the model takes as",
+                ),
             ];
             for (id, batch_size, text) in refusals {
                 let refusal = refusal(id, batch_size);

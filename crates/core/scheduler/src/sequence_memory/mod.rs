@@ -154,7 +154,7 @@ impl SequenceMemory {
 
     fn refusal(&self, bytes: usize) -> Error {
         let text = format!(
-            "the state of the sequence grows by {bytes} bytes, and all states have {} of their {} bytes, too few of \
+            "the state of the sequence grows by {bytes} bytes, and all states have {} of the {} bytes allowed, too few of \
              them in idle sequences; end sequences that are done, or allow more with --memory-budget: states may \
              take half of it",
             self.used(),

@@ -78,7 +78,7 @@ impl FrontEnds {
         for service in self.0.iter_mut().filter(is_early) {
             let at = service.start(engine, options)?;
             let name = service.name();
-            log::info!("{name} listens at {at}; requests wait until the models are loaded");
+            log::info!("Requests wait until the models are loaded; {name} listens at {at}");
         }
         Ok(())
     }

@@ -141,7 +141,7 @@ mod tests {
             ),
             (
                 &["redis,host=a", "redis,port=1", "redis,db=x"],
-                "Invalid argument - Failed to initialize RedisCache: 'x' is no value of 'db'",
+                "Invalid argument - Failed to initialize RedisCache: 'x' is not a value of 'db'",
             ),
             (
                 &["local,siz=1"],

@@ -82,7 +82,7 @@ mod tests {
         let sha = format!("#sha256={SHA}");
         for (address, fragment, problem) in [
             ("https://h/models.tar.gz", "", "add '#sha256=DIGEST'"),
-            ("https://h/models.tar.gz", "#sha256=12", "no SHA-256 digest"),
+            ("https://h/models.tar.gz", "#sha256=12", "not a SHA-256 digest"),
             ("https://h/models.tar.gz", "#md5=12", "'sha256sum models.tar.gz'"),
             ("https://h/models.zip", &sha, "must end in .tar.gz"),
             ("https://h/.tar.gz", &sha, "must end in .tar.gz"),

@@ -95,9 +95,9 @@ mod tests {
         let text = problem("text/html; charset=utf-8", "\n<!DOCTYPE html>\n<html>");
         assert_eq!(
             text,
-            "'http://host:9001/models' answered with no listing of objects but with text/html; charset=utf-8 that begins \
-             with \"<!DOCTYPE html> <html>\": check the host and the port of the address, and what is between (a proxy, a \
-             login)"
+            "'http://host:9001/models' answered with text/html; charset=utf-8 that begins with \"<!DOCTYPE html> \
+             <html>\" instead of a listing of objects: check the host and port of the address, and whether a proxy or \
+             login page answered"
         );
         assert!(problem("", "").contains("a body of no type, empty:"));
         for body in [

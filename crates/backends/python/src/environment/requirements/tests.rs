@@ -65,8 +65,8 @@ fn errors_name_the_file_and_the_reason() {
         assert!(message.contains(expected) && message.contains(name), "{message}");
     }
     check("pyproject.toml", "[project]\ndynamic = ['dependencies']\n", "are dynamic");
-    check("pyproject.toml", "[project]\ndependencies = ['--index-url=x']\n", "no requirement");
-    check("pyproject.toml", "[project]\ndependencies = 'numpy'\n", "no list");
+    check("pyproject.toml", "[project]\ndependencies = ['--index-url=x']\n", "not a requirement");
+    check("pyproject.toml", "[project]\ndependencies = 'numpy'\n", "not a list");
     check("pyproject.toml", "[project\n", "cannot read");
     check("pyproject.toml", "[project]\nrequires-python = 'new'\n", "'new' of requires-python");
     check("requirements.txt", "# python: newest\n", "'newest' of the comment");

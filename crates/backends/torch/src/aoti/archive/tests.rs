@@ -148,7 +148,7 @@ fn operators_without_a_stable_function_are_named() {
     assert_eq!(with(r#"{"nodes": []}"#), Ok(()));
     let nodes = r#"{"nodes": [{"name": "b", "node": {"target": "my::op", "inputs": []}}]}"#;
     assert!(with(nodes).expect_err("foreign").contains("(my::op)"));
-    assert!(with("{}").expect_err("unknown").contains("not known"));
+    assert!(with("{}").expect_err("unknown").contains("unknown form"));
 }
 
 /// The members are zeros, which deflate shrinks a thousandfold.

@@ -42,7 +42,7 @@ fn with_authentication_no_service_is_open() {
     assert_eq!(warned(&["--auth-policy=p.toml"]), None);
     let tls = ["--https-cert=c", "--https-key=k", "--https-root-cert=r", "--metrics-https=true"];
     let text = warned(&tls).expect("gRPC is open");
-    assert!(text.contains("reaches 0.0.0.0:8001 (GRPC) may"), "{text}");
+    assert!(text.contains("can reach 0.0.0.0:8001 (GRPC) may"), "{text}");
 }
 
 #[test]
