@@ -1,123 +1,79 @@
 //! Reader of PNG and JPEG files, and writer of PNG.
 
-use std::{error::Error, io::Cursor};
+use std::io::Cursor;
 
-use png::{BitDepth, ColorType, Transformations};
-use zune_jpeg::{
-    JpegDecoder,
-    zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
+use image::{
+    DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageError, ImageFormat,
+    ImageReader, codecs::png::PngEncoder, guess_format, imageops::FilterType,
 };
 
-use super::{PictureError, bitmap::Bitmap, orientation::Orientation};
+use super::PictureError;
 
 /// Largest picture, in pixels per side and decoded bytes: a small file may claim to be huge.
-const LONGEST_SIDE: usize = 16_384;
-const MOST_BYTES: usize = 512 << 20;
+const LONGEST_SIDE: u32 = 16_384;
+const MOST_BYTES: u64 = 512 << 20;
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
-const JPEG: &[u8] = b"\xff\xd8\xff";
-
-/// Decodes the picture in a file and turns it upright.
-pub(super) fn decoded(file: &[u8]) -> Result<Bitmap, PictureError> {
-    if file.starts_with(PNG) {
-        read_png(file)
-    } else if file.starts_with(JPEG) {
-        read_jpeg(file)
-    } else {
-        Err(PictureError::Decode("it is neither PNG nor JPEG".to_owned()))
-    }
-}
-
-fn malformed(error: impl Error) -> PictureError {
-    PictureError::Decode(error.to_string())
-}
-
-fn check_size(width: usize, height: usize, bytes: Option<usize>) -> Result<usize, PictureError> {
-    if width > LONGEST_SIDE || height > LONGEST_SIDE {
-        let text = format!("{width} times {height} pixels, more than {LONGEST_SIDE} to a side");
-        return Err(PictureError::TooLarge(text));
-    }
-    match bytes {
-        Some(bytes) if bytes <= MOST_BYTES => Ok(bytes),
-        _ => {
-            Err(PictureError::TooLarge(format!("more than {MOST_BYTES} bytes once it is decoded")))
+impl From<ImageError> for PictureError {
+    fn from(error: ImageError) -> Self {
+        match error {
+            ImageError::Limits(error) => Self::TooLarge(error.to_string()),
+            error => Self::Decode(error.to_string()),
         }
     }
 }
 
-fn read_png(file: &[u8]) -> Result<Bitmap, PictureError> {
-    let limits = png::Limits { bytes: MOST_BYTES };
-    let mut decoder = png::Decoder::new_with_limits(Cursor::new(file), limits);
-    let (width, height) = decoder.read_header_info().map_err(malformed)?.size();
-    let (width, height) = (width as usize, height as usize);
-    check_size(width, height, Some(0))?;
-    decoder.set_transformations(Transformations::EXPAND);
-    let mut reader = decoder.read_info().map_err(malformed)?;
-    let mut data = vec![0; check_size(width, height, reader.output_buffer_size())?];
-    reader.next_frame(&mut data).map_err(malformed)?;
-    let exif = reader.info().exif_metadata.as_deref();
-    let orientation = exif.map(Orientation::of_exif).unwrap_or_default();
-    let (color_type, depth) = reader.output_color_type();
-    if depth == BitDepth::Sixteen {
-        data = data.as_chunks().0.iter().map(|&value| byte(u16::from_be_bytes(value))).collect();
+/// Decodes the picture in a file and turns it upright, as its Exif data says.
+pub(super) fn decoded(file: &[u8]) -> Result<DynamicImage, PictureError> {
+    let format = match guess_format(file) {
+        Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
+        _ => return Err(PictureError::Decode("it is neither PNG nor JPEG".to_owned())),
+    };
+    let mut decoder = ImageReader::with_format(Cursor::new(file), format).into_decoder()?;
+    let (width, height) = decoder.dimensions();
+    if width > LONGEST_SIDE || height > LONGEST_SIDE {
+        let text = format!("{width} times {height} pixels, more than {LONGEST_SIDE} to a side");
+        return Err(PictureError::TooLarge(text));
     }
-    let (channels, has_alpha) = match color_type {
-        ColorType::Grayscale | ColorType::Indexed => (1, false),
-        ColorType::GrayscaleAlpha => (1, true),
-        ColorType::Rgb => (3, false),
-        ColorType::Rgba => (3, true),
+    if decoder.total_bytes() > MOST_BYTES {
+        let text = format!("more than {MOST_BYTES} bytes once it is decoded");
+        return Err(PictureError::TooLarge(text));
+    }
+    let orientation = decoder.orientation()?;
+    let mut picture = DynamicImage::from_decoder(decoder)?;
+    picture.apply_orientation(orientation);
+    Ok(picture)
+}
+
+/// Returns the pixels with this number of channels, 1 or 3, and of this size: a byte for each channel, row by row.
+pub(super) fn pixels(picture: DynamicImage, channels: usize, width: u32, height: u32) -> Vec<u8> {
+    let picture: DynamicImage = match channels {
+        1 => picture.into_luma8().into(),
+        _ => picture.into_rgb8().into(),
     };
-    let pixels = if has_alpha { without_alpha(&data, channels) } else { data };
-    Ok(Bitmap { width, height, channels, pixels }.oriented(orientation))
+    if (picture.width(), picture.height()) == (width, height) {
+        return picture.into_bytes();
+    }
+    picture.resize_exact(width, height, FilterType::Triangle).into_bytes()
 }
 
-fn read_jpeg(file: &[u8]) -> Result<Bitmap, PictureError> {
-    let options = DecoderOptions::default()
-        .set_strict_mode(false)
-        .set_max_width(usize::MAX)
-        .set_max_height(usize::MAX);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
-    decoder.decode_headers().map_err(malformed)?;
-    let (width, height) = decoder.dimensions().unwrap_or_default();
-    let (channels, space) = match decoder.input_colorspace() {
-        Some(ColorSpace::Luma | ColorSpace::LumaA) => (1, ColorSpace::Luma),
-        _ => (3, ColorSpace::RGB),
-    };
-    let bytes = width.checked_mul(height).and_then(|count| count.checked_mul(channels));
-    let mut pixels = vec![0; check_size(width, height, bytes)?];
-    let orientation = decoder.exif().map(|exif| Orientation::of_exif(exif)).unwrap_or_default();
-    decoder.set_options(options.jpeg_set_out_colorspace(space));
-    decoder.decode_into(&mut pixels).map_err(malformed)?;
-    Ok(Bitmap { width, height, channels, pixels }.oriented(orientation))
-}
-
-/// Returns the nearest value of a byte.
-fn byte(value: u16) -> u8 {
-    u8::try_from((u32::from(value) + 128) / 257).unwrap_or(u8::MAX)
-}
-
-fn without_alpha(data: &[u8], channels: usize) -> Vec<u8> {
-    let pixels = data.chunks_exact(channels + 1);
-    pixels.flat_map(|pixel| pixel.get(..channels).unwrap_or_default()).copied().collect()
-}
-
-/// Encodes a picture as PNG.
-pub(super) fn png(picture: &Bitmap) -> Result<Vec<u8>, PictureError> {
-    let side = |length: usize| {
-        u32::try_from(length).map_err(|_| PictureError::TooLarge(format!("{length} pixels")))
-    };
+/// Encodes pixels as PNG.
+pub(super) fn png(
+    pixels: &[u8],
+    channels: usize,
+    width: u32,
+    height: u32,
+) -> Result<Vec<u8>, PictureError> {
+    let color = if channels == 1 { ExtendedColorType::L8 } else { ExtendedColorType::Rgb8 };
     let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, side(picture.width)?, side(picture.height)?);
-    encoder.set_color(if picture.channels == 1 { ColorType::Grayscale } else { ColorType::Rgb });
-    encoder.set_depth(BitDepth::Eight);
-    let mut writer = encoder.write_header().map_err(malformed)?;
-    writer.write_image_data(&picture.pixels).map_err(malformed)?;
-    writer.finish().map_err(malformed)?;
+    PngEncoder::new(&mut file).write_image(pixels, width, height, color)?;
     Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
+    use image::{GrayImage, metadata::Orientation};
+    use png::{BitDepth, ColorType};
+
     use super::*;
 
     fn file(color: ColorType, depth: BitDepth, data: &[u8]) -> Vec<u8> {
@@ -155,8 +111,7 @@ mod tests {
             (Indexed, One, &[0b0100_0000], 3, &[1, 2, 3, 4, 5, 6]),
         ] {
             let found = decoded(&file(color, depth, data)).expect("a picture");
-            let wanted = Bitmap { width: 2, height: 1, channels, pixels: expected.to_vec() };
-            assert_eq!(found, wanted, "{color:?} {depth:?}");
+            assert_eq!(pixels(found, channels, 2, 1), expected, "{color:?} {depth:?}");
         }
     }
 
@@ -165,17 +120,42 @@ mod tests {
     fn a_jpeg_is_rotated_by_its_exif_orientation() {
         let mut file = include_bytes!("two_colors.jpg").to_vec();
         let upright = decoded(&file).expect("a picture");
-        let pixels = [[200, 40, 40].repeat(8), [40, 40, 200].repeat(8)].concat();
-        assert_eq!(upright, Bitmap { width: 16, height: 1, channels: 3, pixels });
+        let colors = [[200, 40, 40].repeat(8), [40, 40, 200].repeat(8)].concat();
+        assert_eq!(pixels(upright.clone(), 3, 16, 1), colors);
         let exif = [
             &b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01"[..],
             b"\x01\x12\0\x03\0\0\0\x01\0\x03\0\0\0\0\0\0",
         ];
         file.splice(2..2, exif.concat());
-        let turned = decoded(&file).expect("a picture");
-        assert_eq!(turned, upright.oriented(Orientation::numbered(3)));
+        let mut turned = decoded(&file).expect("a picture");
+        turned.apply_orientation(Orientation::Rotate180);
+        assert_eq!(turned, upright);
         for length in 0..file.len() {
             let _ = decoded(&file[..length]);
         }
+    }
+
+    fn greys(width: u32, pixels: &[u8]) -> DynamicImage {
+        let height = pixels.len() as u32 / width;
+        GrayImage::from_raw(width, height, pixels.to_vec()).expect("as many").into()
+    }
+
+    #[test]
+    fn pictures_are_resized_by_the_mean_of_nearby_pixels() {
+        let small = greys(3, &[0, 100, 200, 30, 60, 90]);
+        assert_eq!(pixels(small.clone(), 1, 3, 2), [0, 100, 200, 30, 60, 90]);
+        let larger = [0, 40, 100, 160, 200, 15, 41, 80, 119, 145, 30, 42, 60, 78, 90];
+        assert_eq!(pixels(small.clone(), 1, 5, 3), larger);
+        assert_eq!(pixels(small.clone(), 1, 3, 1), [15, 80, 145]);
+        assert_eq!(pixels(small, 1, 1, 1), [80]);
+        let wide = greys(8, &[0, 10, 20, 30, 40, 50, 60, 70]);
+        assert_eq!(pixels(wide, 3, 2, 1), [19, 19, 19, 51, 51, 51]);
+    }
+
+    #[test]
+    fn colours_become_the_grey_that_people_perceive() {
+        let colors = [255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255];
+        let file = png(&colors, 3, 4, 1).expect("a picture");
+        assert_eq!(pixels(decoded(&file).expect("a picture"), 1, 4, 1), [54, 182, 18, 255]);
     }
 }

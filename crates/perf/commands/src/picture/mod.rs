@@ -1,18 +1,15 @@
 //! Pictures as tensors: decoded, resized for the model, laid out and scaled; and back.
 
-mod bitmap;
 mod file;
-mod orientation;
 
 use galatea_client::OutputTensor;
 use galatea_types::DataType;
 use half::{bf16, f16};
 
-use self::bitmap::Bitmap;
 use crate::{elements::Elements, shape};
 
 /// Largest tensor that is made from a picture.
-const MOST_ELEMENTS: usize = 64 << 20;
+const MOST_ELEMENTS: u64 = 64 << 20;
 /// Mean and deviation of red, green and blue that models trained on ImageNet expect.
 const IMAGENET: [(f32, f32); 3] = [(0.485, 0.229), (0.456, 0.224), (0.406, 0.225)];
 
@@ -112,18 +109,18 @@ pub(crate) fn tensor(
     let shape = || PictureError::Shape { shape: shape::text(wanted) };
     let plan = plan(wanted, options.layout).ok_or_else(shape)?;
     let picture = file::decoded(file)?;
-    let side = |wanted: i64, own: usize| if wanted < 0 { Ok(own) } else { usize::try_from(wanted) };
-    let height = side(plan.height, picture.height).map_err(|_| shape())?;
-    let width = side(plan.width, picture.width).map_err(|_| shape())?;
-    let elements = height.checked_mul(width).and_then(|n| n.checked_mul(plan.channels));
-    if elements.is_none_or(|elements| elements > MOST_ELEMENTS) || height == 0 || width == 0 {
+    let side = |wanted: i64, own: u32| if wanted < 0 { Ok(own) } else { u32::try_from(wanted) };
+    let height = side(plan.height, picture.height()).map_err(|_| shape())?;
+    let width = side(plan.width, picture.width()).map_err(|_| shape())?;
+    let elements = u64::from(height) * u64::from(width) * plan.channels as u64;
+    if elements > MOST_ELEMENTS || height == 0 || width == 0 {
         return Err(PictureError::TooLarge(format!(
             "the model needs {height} times {width} pixels"
         )));
     }
-    let picture = picture.with_channels(plan.channels).resized(width, height);
-    let data = laid_out(&picture.pixels, &plan, data_type, options)?;
-    let sizes = [height as i64, width as i64];
+    let pixels = file::pixels(picture, plan.channels, width, height);
+    let data = laid_out(&pixels, &plan, data_type, options)?;
+    let sizes = [i64::from(height), i64::from(width)];
     let colors = plan.channels as i64;
     let inner = match (plan.rank, plan.is_planar) {
         (2, _) => sizes.to_vec(),
@@ -222,11 +219,11 @@ pub(crate) fn png(
 ) -> Result<Vec<u8>, PictureError> {
     let wrong = || PictureError::Shape { shape: shape::text(&tensor.shape) };
     let plan = plan(&tensor.shape, options.layout).ok_or_else(wrong)?;
-    let (height, width) = (usize::try_from(plan.height), usize::try_from(plan.width));
+    let (height, width) = (u32::try_from(plan.height), u32::try_from(plan.width));
     let (Ok(height), Ok(width)) = (height, width) else { return Err(wrong()) };
     let elements = Elements::of(tensor);
-    let expected = height.checked_mul(width).and_then(|n| n.checked_mul(plan.channels));
-    if expected != Some(elements.len()) || elements.len() == 0 {
+    let expected = u64::from(height).checked_mul(u64::from(width) * plan.channels as u64);
+    if expected != Some(elements.len() as u64) || elements.len() == 0 {
         let (shape, found) = (shape::text(&tensor.shape), elements.len());
         return Err(PictureError::Length { shape, found });
     }
@@ -238,8 +235,8 @@ pub(crate) fn png(
         let value = elements.json(at).parse::<f32>().unwrap_or_default();
         unscaled(value, place, options.scale, tensor.data_type)
     };
-    let pixels = (0..elements.len()).map(pixel).collect();
-    file::png(&Bitmap { width, height, channels, pixels })
+    let pixels: Vec<u8> = (0..elements.len()).map(pixel).collect();
+    file::png(&pixels, channels, width, height)
 }
 
 #[cfg(test)]
