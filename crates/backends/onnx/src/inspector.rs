@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use galatea_backend::{CompletionContext, Inspector, NotDeclared};
+use galatea_backend::{CompletionContext, Inspector, MissingModelInfo};
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Code, Error, Result};
 
@@ -58,7 +58,7 @@ impl Inspector for OnnxInspector {
 
 fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
     Header::of_file(path).map_err(|error| match error {
-        HeaderError::OrtFormat if is_named_ort(path) => NotDeclared(format!(
+        HeaderError::OrtFormat if is_named_ort(path) => MissingModelInfo(format!(
             "the file of model '{}' is in ONNX Runtime's own format (ORT): its inputs and outputs are known once the \
              model is loaded",
             context.model_name
@@ -72,7 +72,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
 fn known_shapes(header: &Header, model: &str) -> Result<()> {
     match header.without_shape.first() {
         None => Ok(()),
-        Some(name) => Err(NotDeclared(format!(
+        Some(name) => Err(MissingModelInfo(format!(
             "the file of model '{model}' does not say the shape of '{name}': ONNX Runtime finds it when the model is \
              loaded"
         ))

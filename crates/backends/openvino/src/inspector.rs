@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use galatea_backend::{CompletionContext, Inspector, NotDeclared};
+use galatea_backend::{CompletionContext, Inspector, MissingModelInfo};
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Code, Error, Result};
 
@@ -75,7 +75,7 @@ fn read(path: &Path, context: &CompletionContext<'_>) -> Result<Header> {
 }
 
 fn cannot_tell(model: &str, why: &str) -> galatea_types::Error {
-    NotDeclared(format!(
+    MissingModelInfo(format!(
         "the file of model '{model}' {why}: OpenVINO finds its inputs and outputs when the model is loaded"
     ))
     .into()
@@ -91,7 +91,7 @@ fn known_shapes(header: &Header, model: &str) -> Result<()> {
     let mut all = header.inputs.iter().chain(&header.outputs);
     match all.find(|declared| declared.info.dims.is_none()) {
         None => Ok(()),
-        Some(open) => Err(NotDeclared(format!(
+        Some(open) => Err(MissingModelInfo(format!(
             "the file of model '{model}' does not say the shape of '{}': OpenVINO finds it when the model is loaded",
             open.info.name
         ))

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use galatea_backend::{CompletionContext, Inspector, NotDeclared};
+use galatea_backend::{CompletionContext, Inspector, MissingModelInfo};
 use galatea_config::{ConfigDraft, Diagnostic, ModelConfig, Place};
 use galatea_types::{Code, Environment, Error, Result};
 
@@ -85,7 +85,7 @@ impl Inspector for PythonInspector {
                  the model is loaded",
                 context.model_name
             );
-            return Err(NotDeclared(text).into());
+            return Err(MissingModelInfo(text).into());
         }
         Ok(config)
     }

@@ -17,7 +17,7 @@ pub trait Inspector: Send + Sync {
     /// Completes a configuration like [`Backend::complete_config`](crate::Backend::complete_config).
     ///
     /// # Errors
-    /// Those of the backend, and [`NotDeclared`] if only the library that runs the model knows. The default
+    /// Those of the backend, and [`MissingModelInfo`] if only the library that runs the model knows. The default
     /// leaves the configuration as it is.
     fn complete_config(
         &self,
@@ -31,7 +31,7 @@ pub trait Inspector: Send + Sync {
     /// Checks that the files of a version fit its configuration, as far as they can be read.
     ///
     /// # Errors
-    /// The reason why [`Backend::load`](crate::Backend::load) would fail, and [`NotDeclared`].
+    /// The reason why [`Backend::load`](crate::Backend::load) would fail, and [`MissingModelInfo`].
     fn inspect(&self, config: &ModelConfig, context: &CompletionContext<'_>) -> Result<()>;
 
     /// Returns all disagreements between a configuration and the files of a version, at most [`MOST_MISTAKES`].
@@ -45,15 +45,15 @@ pub trait Inspector: Send + Sync {
 /// Information that the files of a model do not contain. It is not a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NotDeclared(pub String);
+pub struct MissingModelInfo(pub String);
 
-impl From<NotDeclared> for Error {
-    fn from(reason: NotDeclared) -> Self {
+impl From<MissingModelInfo> for Error {
+    fn from(reason: MissingModelInfo) -> Self {
         Error::unavailable(reason.to_string()).with_source(reason)
     }
 }
 
-impl NotDeclared {
+impl MissingModelInfo {
     /// Returns true if this is the cause of an error.
     pub fn is_in(error: &Error) -> bool {
         std::error::Error::source(error).is_some_and(|source| source.is::<Self>())

@@ -32,7 +32,7 @@ pub use alarm::InstanceAlarm;
 pub use batch::{Batch, BatchExit, Outcome};
 pub use completion::{complete_scheduling, complete_tensors, draft_of, has_all_tensors};
 pub use devices::Devices;
-pub use inspector::{Inspector, MOST_MISTAKES, NotDeclared};
+pub use inspector::{Inspector, MOST_MISTAKES, MissingModelInfo};
 pub use output_buffer::OutputBuffer;
 pub use path_rules::{PathError, PathRules, relative_inside};
 pub use pending::{NOT_ITERATIVE, PendingRequest};

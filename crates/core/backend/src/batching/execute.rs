@@ -137,7 +137,12 @@ fn gather_generated(
     group: &[usize],
     target: &TensorSpec,
 ) -> Result<JoinedInput<'static>> {
-    let none = || Error::internal(format!("input '{}' has no source", target.name));
+    let none = || {
+        Error::internal(format!(
+            "the configuration has no batch_input whose source fills input '{}'",
+            target.name
+        ))
+    };
     let batch_input = config.batch_input_for(&target.name).ok_or_else(none)?;
     let source = config.input(&batch_input.source).ok_or_else(none)?;
     let sources = tensors_of(batch, group, source)?;

@@ -7,7 +7,7 @@ mod ensembles;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use galatea_backend::{CompletionContext, Inspector, NotDeclared, PathRules};
+use galatea_backend::{CompletionContext, Inspector, MissingModelInfo, PathRules};
 use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
 use galatea_types::{Error, Result};
 
@@ -108,7 +108,7 @@ pub fn complete(
     let polled = inspection.poll(&id)?;
     match polled.draft(&inspection.completion()) {
         Ok(raw) => Ok((raw, None)),
-        Err(error) if NotDeclared::is_in(&error) => {
+        Err(error) if MissingModelInfo::is_in(&error) => {
             Ok((RawModelConfig::clone(&polled.raw), Some(error.message().to_owned())))
         }
         Err(error) => Err(explained(&polled, error)),
@@ -236,7 +236,7 @@ impl<'a> ModelInspector<'a> {
         add_mistakes(&polled.folder, &polled.source, polled.missing_versions(), findings);
         let config = match polled.complete(&self.completion()) {
             Ok(config) => config,
-            Err(error) if NotDeclared::is_in(&error) => {
+            Err(error) if MissingModelInfo::is_in(&error) => {
                 self.add_missing_files(&polled, findings);
                 findings.push(Finding::note(&id.name, file, &error));
                 return Some(Inspected { polled, config: None });
@@ -274,7 +274,7 @@ impl<'a> ModelInspector<'a> {
                 }
                 Err(error) => error,
             };
-            if NotDeclared::is_in(&error) {
+            if MissingModelInfo::is_in(&error) {
                 let place = format!("{model}/{version}");
                 findings.push(Finding::note(model, &place, &error));
                 continue;

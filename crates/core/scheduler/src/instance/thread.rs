@@ -114,7 +114,9 @@ impl InstanceThread<'_> {
         let work = queue.pull(index, done, rest);
         let executor = own.into_inner().or_else(|| executors.take(index));
         if executor.is_none() {
-            log::error!("an instance was lost while it had nothing to execute");
+            log::error!(
+                "internal error: instance {index} of a model disappeared while it was idle; other instances continue"
+            );
         }
         Some((work, Self { executor: executor?, backoff, executors }))
     }

@@ -75,7 +75,9 @@ impl StreamedBody {
                     match written {
                         Ok(piece) => piece,
                         Err(error) => {
-                            log::warn!("a stream of responses was cut off: {error}");
+                            log::warn!(
+                                "the server ended a stream of responses early, because it could not write one: {error}"
+                            );
                             self.is_ended = true;
                             None
                         }
