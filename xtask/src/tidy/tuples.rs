@@ -35,15 +35,21 @@ fn counts(workspace: &Workspace) -> Counts {
     counted.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Whether a line is a parameter of a function by itself, and that parameter a tuple of names.
+/// Returns true if a line is a parameter of a function or the head of one, and a parameter is a tuple of names.
 fn is_tuple_argument(line: &str) -> bool {
-    let Some(names) = line.trim_start().strip_prefix('(') else { return false };
-    let Some((names, kind)) = names.split_once("): (") else { return false };
+    let line = line.trim_start();
+    let is_parameter = line.starts_with('(') && line.ends_with(',');
+    if !is_parameter && !line.contains("fn ") {
+        return false;
+    }
     let is_name = |name: &str| {
         let name = name.trim().trim_start_matches("mut ");
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
-    kind.ends_with(',') && names.split(',').all(is_name)
+    line.match_indices("): (").any(|(end, _)| {
+        let start = line[..end].rfind('(').map_or(0, |start| start + 1);
+        line[start..end].split(',').all(is_name)
+    })
 }
 
 #[cfg(test)]
@@ -52,8 +58,9 @@ mod tests {
 
     #[test]
     fn tuples_among_the_parameters_are_counted() {
-        let text = "fn f(\n    (received, exchange): (&Received<'_>, &mut Exchange),\n    (a): (u8),\n    pair: (u8, u8),\n) {\n}\n";
+        let text = "fn f(\n    (received, exchange): (&Received<'_>, &mut Exchange),\n    (a): (u8),\n    pair: (u8, u8),\n) {\n}\n\
+                    fn g(a: u8, (b, c): (u8, u8)) {}\nlet h = |(b, c): (u8, u8)| b;\n";
         let found = counts(&made_up(&[("crates/a/src/a.rs", text)]));
-        assert_eq!(found.get("crates/a/src/a.rs"), Some(&2));
+        assert_eq!(found.get("crates/a/src/a.rs"), Some(&3));
     }
 }

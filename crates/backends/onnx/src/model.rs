@@ -149,11 +149,11 @@ fn devices(library: &Arc<Library>, config: &ModelConfig) -> Result<BTreeSet<Devi
 }
 
 fn check_cuda(library: &Arc<Library>, config: &ModelConfig, group: &InstanceGroup) -> Result<()> {
-    library.cuda().map_err(|cause| no_cuda((config.name(), &group.name), &library.version, cause))
+    library.cuda().map_err(|cause| no_cuda(config.name(), &group.name, &library.version, cause))
 }
 
 /// Returns the error of an instance group for GPUs if this version of ONNX Runtime cannot use them.
-fn no_cuda((model, group): (&str, &str), version: &str, cause: Error) -> Error {
+fn no_cuda(model: &str, group: &str, version: &str, cause: Error) -> Error {
     Error::invalid_arg(format!(
         "unable to load model '{model}': instance group '{group}' is for GPUs (KIND_GPU), but ONNX Runtime {version} \
          {cause}; use KIND_CPU, start with --gpu-groups=cpu, or use an ONNX Runtime that can use CUDA here \
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn what_the_library_lacks_is_named_after_it() {
         let cause = || Error::unavailable("was built without X");
-        let error = no_cuda(("m", "m_0"), "1.23", cause());
+        let error = no_cuda("m", "m_0", "1.23", cause());
         assert_eq!(
             (error.code(), error.message()),
             (

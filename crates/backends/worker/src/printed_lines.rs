@@ -87,7 +87,8 @@ impl<R: Read> PrintedLines<R> {
         if !self.start.is_empty() {
             logger::print_of_model(
                 self.level,
-                (&*identity.model, identity.version),
+                &identity.model,
+                identity.version,
                 ModelOutput::Bytes(&self.start),
             );
             self.start.clear();
@@ -133,7 +134,8 @@ impl<R: Read> PrintedLines<R> {
         }
         logger::print_of_model(
             self.level,
-            (&*identity.model, identity.version),
+            &identity.model,
+            identity.version,
             ModelOutput::Line(&line),
         );
         if self.last.len() == KEPT_LINES {

@@ -79,7 +79,7 @@ impl Acceptor {
                     backoff = ACCEPT_BACKOFF.0;
                     // Dropping the socket closes it when the limits allow no further connection.
                     if let Some(slot) = limits.admit(framing, uses_reserve).await {
-                        hand_over((socket, peer), slot, &workers);
+                        hand_over(socket, peer, slot, &workers);
                     }
                 }
                 Err(error) => {
@@ -94,7 +94,7 @@ impl Acceptor {
 }
 
 /// Gives the connection to the worker with the fewest connections.
-fn hand_over((socket, peer): (DetachedSocket, Peer), slot: Slot, workers: &[WorkerLink]) {
+fn hand_over(socket: DetachedSocket, peer: Peer, slot: Slot, workers: &[WorkerLink]) {
     if let Some(worker) = workers.iter().min_by_key(|worker| worker.connections.count()) {
         let counted = worker.connections.begin();
         // A worker that has ended drops the connection, as a server that shuts down does.

@@ -6,9 +6,7 @@ use galatea_types::Result;
 
 use super::{
     element,
-    functions::{
-        Functions, InputInfo, InputTensorInfo, OutputInfo, OutputTensorInfo, PreProcessor, Status,
-    },
+    functions::{PreProcessor, Status},
     library::{Library, owned},
     model::{Model, Retyping},
 };
@@ -29,9 +27,24 @@ pub(crate) fn retyped(model: Model, retypings: &[Retyping]) -> Result<Model> {
         let processor = processor.as_ptr();
         // SAFETY: the processor is alive; the functions are those of its inputs, or of its outputs.
         unsafe {
-            match retyping.is_input {
-                true => set_type(library, processor, retyping, &input_functions(functions))?,
-                false => set_type(library, processor, retyping, &output_functions(functions))?,
+            if retyping.is_input {
+                let functions = TypeFunctions {
+                    info: functions.input_info,
+                    free_info: functions.free_input_info,
+                    tensor: functions.input_tensor_info,
+                    free_tensor: functions.free_input_tensor_info,
+                    set_type: functions.set_input_type,
+                };
+                set_type(library, processor, retyping, &functions)?;
+            } else {
+                let functions = TypeFunctions {
+                    info: functions.output_info,
+                    free_info: functions.free_output_info,
+                    tensor: functions.output_tensor_info,
+                    free_tensor: functions.free_output_tensor_info,
+                    set_type: functions.set_output_type,
+                };
+                set_type(library, processor, retyping, &functions)?;
             }
         }
     }
@@ -51,26 +64,6 @@ struct TypeFunctions<Info, Tensor> {
     tensor: unsafe extern "C" fn(*const Info, *mut *mut Tensor) -> Status,
     free_tensor: Free<Tensor>,
     set_type: unsafe extern "C" fn(*mut Tensor, c_int) -> Status,
-}
-
-fn input_functions(functions: &Functions) -> TypeFunctions<InputInfo, InputTensorInfo> {
-    TypeFunctions {
-        info: functions.input_info,
-        free_info: functions.free_input_info,
-        tensor: functions.input_tensor_info,
-        free_tensor: functions.free_input_tensor_info,
-        set_type: functions.set_input_type,
-    }
-}
-
-fn output_functions(functions: &Functions) -> TypeFunctions<OutputInfo, OutputTensorInfo> {
-    TypeFunctions {
-        info: functions.output_info,
-        free_info: functions.free_output_info,
-        tensor: functions.output_tensor_info,
-        free_tensor: functions.free_output_tensor_info,
-        set_type: functions.set_output_type,
-    }
 }
 
 /// Sets the type of an input or output by its number.

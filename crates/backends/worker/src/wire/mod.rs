@@ -21,7 +21,9 @@ pub use read::{ProtocolError, Reader};
 pub use request::RequestHead;
 pub use response::{Body, ResponseHead, code_from_number, code_number};
 pub use tensor::{TensorHead, TensorPlace, holds_strings};
-pub use write::{Blocks, OutgoingMessage, SentRequest, put_failure, put_request, put_response};
+pub use write::{
+    Blocks, MessagePosition, OutgoingMessage, SentRequest, put_failure, put_request, put_response,
+};
 
 /// Reads `packet` as every kind of message a worker may send: for tests and fuzzing.
 #[doc(hidden)]

@@ -35,6 +35,13 @@ pub struct OutgoingMessage {
     pub data: Vec<u8>,
 }
 
+/// A position in a message.
+#[derive(Clone, Copy, Debug)]
+pub struct MessagePosition {
+    meta: usize,
+    data: usize,
+}
+
 /// Alignment of inline tensors in bytes, counted from the first.
 const INLINE_ALIGNMENT: usize = 16;
 
@@ -56,15 +63,15 @@ impl OutgoingMessage {
         self.data.clear();
     }
 
-    /// Returns the lengths of meta and data, for [`OutgoingMessage::truncate`].
-    pub fn position(&self) -> (usize, usize) {
-        (self.meta.len(), self.data.len())
+    /// Returns the position behind what was written, for [`OutgoingMessage::truncate`].
+    pub fn position(&self) -> MessagePosition {
+        MessagePosition { meta: self.meta.len(), data: self.data.len() }
     }
 
     /// Removes what was written after `position`.
-    pub fn truncate(&mut self, (meta, data): (usize, usize)) {
-        self.meta.truncate(meta);
-        self.data.truncate(data);
+    pub fn truncate(&mut self, position: MessagePosition) {
+        self.meta.truncate(position.meta);
+        self.data.truncate(position.data);
     }
 
     fn put_tensor(&mut self, tensor: &Tensor, blocks: &mut dyn Blocks) -> Result<()> {

@@ -12,6 +12,13 @@ pub struct ModelOutput {
     pub data: Buffer,
 }
 
+/// The part of an output for one request, in the shape that clients see.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OutputSlice {
+    pub shape: Shape,
+    pub data: Buffer,
+}
+
 /// Makes the error of an output whose type is not the configured one.
 pub fn other_type(config: &ModelConfig, spec: &TensorSpec) -> Error {
     Error::internal(format!(

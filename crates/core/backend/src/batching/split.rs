@@ -6,7 +6,10 @@ use galatea_config::{BatchOutput, BatchOutputKind, ModelConfig, TensorSpec};
 use galatea_types::{Buffer, DataType, Error, Result, Shape, Tensor};
 
 use super::{
-    cut::CutPosition, model_output::ModelOutput, padding::PaddedGroup, reshape::to_client,
+    cut::CutPosition,
+    model_output::{ModelOutput, OutputSlice},
+    padding::PaddedGroup,
+    reshape::to_client,
 };
 use crate::Batch;
 
@@ -17,13 +20,6 @@ pub(super) struct SplitOutput {
     /// True if the next execution of each request's sequence needs it, even if no client wants it.
     is_state: bool,
     slices: Vec<OutputSlice>,
-}
-
-/// The part of an output for one request, in the shape that clients see.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct OutputSlice {
-    pub shape: Shape,
-    pub data: Buffer,
 }
 
 /// The rules by which outputs are divided among the requests of a group.

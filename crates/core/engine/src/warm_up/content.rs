@@ -6,7 +6,7 @@ use fastrand::Rng;
 use galatea_config::{Warmup, WarmupData, WarmupInput};
 use galatea_types::{Buffer, DataType, Error, Result};
 
-use super::{MAX_BYTES, error};
+use super::{MAX_BYTES, SampleInput, error};
 use crate::model_file::{DataFile, ModelFileError, Part, zeroed};
 
 /// The model's folder for data files.
@@ -21,14 +21,6 @@ pub(super) struct Content<'a> {
     zeros: Buffer,
     /// Yields the same elements at each load.
     random: Rng,
-}
-
-/// An input of a sample whose elements are made.
-#[derive(Clone, Copy)]
-pub(super) struct SampleInput<'a> {
-    pub warmup: &'a Warmup,
-    pub name: &'a str,
-    input: &'a WarmupInput,
 }
 
 impl<'a> Content<'a> {

@@ -3,7 +3,7 @@
 use galatea_config::{Diagnostic, FieldPath, Warmup};
 use galatea_types::{Error, Shape};
 
-use super::{MAX_BYTES, content::SampleInput};
+use super::{MAX_BYTES, SampleInput};
 
 pub(super) fn batch_size(warmup: &Warmup, model: &str, max: u32) -> Error {
     let text = format!(

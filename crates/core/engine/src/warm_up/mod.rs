@@ -17,6 +17,14 @@ use crate::prepare;
 /// The largest number of bytes of all samples of one model, and of the joined batch of one.
 const MAX_BYTES: usize = 1 << 30;
 
+/// An input of a sample whose elements are made.
+#[derive(Clone, Copy)]
+struct SampleInput<'a> {
+    warmup: &'a Warmup,
+    name: &'a str,
+    input: &'a WarmupInput,
+}
+
 /// Returns the samples that the instances of a model are warmed up with.
 ///
 /// # Errors

@@ -37,24 +37,24 @@ impl FailureLog {
         if !self.limit.admits() {
             return;
         }
-        let Self { model, version, .. } = self;
         let trace = trace.map(|trace| format!(", trace {trace}")).unwrap_or_default();
-        let text = line(model, *version, (request_id, &trace), error);
+        let text = self.line(request_id, &trace, error);
         let (request_id, _) = shorten(request_id, MAX_ID);
-        log::error!(model = **model, version = *version, request_id; "{text}");
+        log::error!(model = *self.model, version = self.version, request_id; "{text}");
     }
-}
 
-/// Returns the message that the client reads, followed by its causes.
-fn line(model: &str, version: i64, (request_id, trace): (&str, &str), error: &Error) -> String {
-    let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
-    let code = error.code().as_str();
-    let text = error.with_causes();
-    let (id, id_rest) = shorten(id, MAX_ID);
-    let (text, text_rest) = shorten(&text, MAX_TEXT);
-    format!(
-        "model '{model}' version {version}, request id {id}{id_rest}{trace}: {code}: {text}{text_rest}"
-    )
+    /// Returns the message that the client reads, followed by its causes.
+    fn line(&self, request_id: &str, trace: &str, error: &Error) -> String {
+        let Self { model, version, .. } = self;
+        let id = if request_id.is_empty() { "<id_unknown>" } else { request_id };
+        let code = error.code().as_str();
+        let text = error.with_causes();
+        let (id, id_rest) = shorten(id, MAX_ID);
+        let (text, text_rest) = shorten(&text, MAX_TEXT);
+        format!(
+            "model '{model}' version {version}, request id {id}{id_rest}{trace}: {code}: {text}{text_rest}"
+        )
+    }
 }
 
 /// Returns at most the first `limit` bytes of a text, in whole characters, and "..." if the text is longer.
@@ -75,11 +75,11 @@ mod tests {
             Error::internal("worker gave up").with_source(io::Error::other("Traceback ..."));
         let error = Error::internal("no output\n").with_source(cause);
         assert_eq!(
-            line("m", 3, ("7", ", trace 00-1-2-01"), &error),
+            FailureLog::new("m".into(), 3).line("7", ", trace 00-1-2-01", &error),
             "model 'm' version 3, request id 7, trace 00-1-2-01: Internal: no output: worker gave up: Traceback ..."
         );
         assert_eq!(
-            line("m", 3, ("", ""), &Error::unknown("odd")),
+            FailureLog::new("m".into(), 3).line("", "", &Error::unknown("odd")),
             "model 'm' version 3, request id <id_unknown>: Unknown: odd"
         );
     }
@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn a_line_is_bounded_whatever_the_client_sends() {
         let (id, text) = ("é".repeat(1 << 20), "x".repeat(1 << 20));
-        let line = line("m", 3, (&id, ""), &Error::internal(text.as_str()));
+        let log = FailureLog::new("m".into(), 3);
+        let line = log.line(&id, "", &Error::internal(text.as_str()));
         assert!(line.len() < MAX_ID + MAX_TEXT + 100, "{} bytes", line.len());
         assert!(line.contains(&format!("request id {}...: Internal: x", "é".repeat(MAX_ID / 2))));
         assert!(line.ends_with("x..."));

@@ -103,7 +103,7 @@ pub fn print(level: Level, text: &str) {
 }
 
 /// Prints output of a model unchanged, or, in a JSON log, as a JSON line that names the model and its version.
-pub fn print_of_model(level: Level, (model, version): (&str, i64), printed: ModelOutput<'_>) {
+pub fn print_of_model(level: Level, model: &str, version: i64, printed: ModelOutput<'_>) {
     match (format(), printed) {
         (LogFormat::Json, ModelOutput::Line(text)) => {
             let fields = [("model", kv::Value::from(model)), ("version", version.into())];

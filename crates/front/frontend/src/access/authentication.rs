@@ -46,29 +46,18 @@ impl Authentication {
     {
         match &self.0 {
             None => Ok(Caller::default()),
-            Some(gate) => {
-                let headers = CredentialHeaders {
-                    authorization: header(AUTHORIZATION),
-                    api_key: header(API_KEY),
-                };
-                admit(gate, client, headers, &action())
-            }
+            Some(gate) => admit(gate, client, header, &action()),
         }
     }
-}
-
-/// The values of the headers that carry credentials.
-struct CredentialHeaders<H> {
-    authorization: H,
-    api_key: H,
 }
 
 fn admit<'h, H: Iterator<Item = &'h [u8]>>(
     gate: &Arc<Gate>,
     client: &Client,
-    CredentialHeaders { mut authorization, mut api_key }: CredentialHeaders<H>,
+    header: impl Fn(&'static str) -> H,
     action: &Action<'_>,
 ) -> Result<Caller, AccessError> {
+    let (mut authorization, mut api_key) = (header(AUTHORIZATION), header(API_KEY));
     let mut credentials = Credentials {
         authorization: authorization.next(),
         api_key: api_key.next(),

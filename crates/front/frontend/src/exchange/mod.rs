@@ -374,11 +374,11 @@ impl OpenExchange {
             // The reason keeps its end, because that says what to do.
             reason: without_middle(reason, recent_failures::MAX_REASON).into(),
         });
-        self.log_failure(failure, call);
+        self.log_failure(code, reason, call);
     }
 
     /// Skips a fault that the model's side has logged already.
-    fn log_failure(&self, (code, reason): (Code, &str), call: &Call<'_>) {
+    fn log_failure(&self, code: Code, reason: &str, call: &Call<'_>) {
         if self.is_submitted && matches!(code, Code::Internal | Code::Unknown) {
             return;
         }

@@ -71,9 +71,9 @@ impl<'a, W: Write> ProfileExport<'a, W> {
         match exported {
             None => self.out.write_all(b"{}")?,
             Some(exported) => {
-                let key = (exported.stream, exported.step);
-                let source = self.source;
-                let inputs = self.inputs.entry(key).or_insert_with(|| step_inputs(source, key));
+                let (stream, step) = (exported.stream, exported.step);
+                let (source, inputs) = (self.source, self.inputs.entry((stream, step)));
+                let inputs = inputs.or_insert_with(|| step_inputs(source, stream, step));
                 self.out.write_all(inputs.as_bytes())?;
             }
         }
@@ -98,7 +98,7 @@ impl<'a, W: Write> ProfileExport<'a, W> {
     }
 }
 
-fn step_inputs(source: &dyn RequestSource, (stream, step): (usize, usize)) -> String {
+fn step_inputs(source: &dyn RequestSource, stream: usize, step: usize) -> String {
     let template = source.template(stream, step);
     let members = template.inputs.iter().map(|input| {
         let data: &[u8] = match &input.data {

@@ -17,8 +17,8 @@ pub(super) fn endpoints(
         endpoint("metrics", &flags.metrics, metrics_address)?,
     ];
     let all: Vec<&Endpoint> = endpoints.iter().flatten().chain(others.iter().copied()).collect();
-    if let Some(range) = flags.sagemaker_safe_ports.filter(|_| flags.allows_sagemaker) {
-        check_range(&all, range)?;
+    if let Some((first, last)) = flags.sagemaker_safe_ports.filter(|_| flags.allows_sagemaker) {
+        check_range(&all, first, last)?;
     }
     check_collisions(&all)?;
     Ok(endpoints)
@@ -60,7 +60,7 @@ fn check_collisions(endpoints: &[&Endpoint]) -> Result<(), FlagError> {
 }
 
 /// Checks the range of ports that a platform allows besides its own.
-fn check_range(endpoints: &[&Endpoint], (first, last): (i64, i64)) -> Result<(), FlagError> {
+fn check_range(endpoints: &[&Endpoint], first: i64, last: i64) -> Result<(), FlagError> {
     let is_outside = |one: &&&Endpoint| {
         one.service != "SageMaker" && !(first..=last).contains(&i64::from(one.port))
     };

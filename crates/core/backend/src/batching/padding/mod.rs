@@ -11,8 +11,8 @@ use galatea_types::{AlignedBlock, Buffer, DataType, Error, Result, Shape, Tensor
 use self::region::{Piece, pieces};
 use super::{
     join::{Content, JoinedInput, elements, missing, tensors_of, texts},
+    model_output::OutputSlice,
     reshape::to_model,
-    split::OutputSlice,
 };
 use crate::Batch;
 
