@@ -157,7 +157,7 @@ def as_message(mistake):
 def check(folder):
     """What `galatea check` finds, by model: texts with their advice."""
     command = [servers.galatea_binary(), "check", folder, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=servers.START_LIMIT)
     found = {}
     for finding in json.loads(done.stdout)["findings"]:
         found.setdefault(finding["model"], []).append(f"{finding['text']} | {finding['advice'] or ''}")

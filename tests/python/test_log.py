@@ -276,7 +276,7 @@ def test_a_narrow_terminal_shows_each_error_once_and_completely(tmp_path):
     assert "At:" not in head and "in initialize" in head, head
     assert "SyntaxError: expected ':' (model.py, line 2)\n      File " in head, head
     assert "    def execute(self, requests)\n                                   ^" in head, head
-    assert head.count("the folder 'v1' is no version") == 1 and head.count("rename it to '1'") == 1, head
+    assert head.count("the folder 'v1' is not a version") == 1 and head.count("rename it to '1'") == 1, head
     assert head.count("run `git lfs pull`") == 1 and "did you mean `input`?" in head, head
     for name in [*BROKEN, "typo"]:
         assert re.search(rf"^\| {name} +\| +[-1] +\| UNAVAILABLE: ", models, re.M), models

@@ -31,8 +31,9 @@ const CONFIG: &str = "backend: \"add_sub\" max_batch_size: 8
 const WARM_UP: u32 = 200;
 const REQUESTS: u32 = 500;
 /// Blocks of one request. The goal is 5; of the others h2 and its headers have the greater part, of which the two that each call
-/// has here, written out and in no table of the connection, take four.
-const MOST: f64 = 28.5;
+/// has here, written out and in no table of the connection, take four. The
+/// decoded call is one: boxed, it is not copied on its way through futures and results.
+const MOST: f64 = 29.5;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

@@ -29,7 +29,8 @@ const CONFIG: &str = "backend: \"add_sub\" max_batch_size: 8
 const WARM_UP: usize = 200;
 const REQUESTS: usize = 500;
 /// Blocks of one request. The goal is 5; what each of them takes is 0.3 % of the instructions of a request.
-const MOST: f64 = 17.5;
+/// The decoded call is one: boxed, it is not copied on its way through futures and results, which costs less.
+const MOST: f64 = 18.5;
 
 fn engine(repository: &std::path::Path) -> Arc<Engine> {
     fs::create_dir_all(repository.join("simple/1")).unwrap();

@@ -49,8 +49,8 @@ fn label_files_outside_the_model_are_not_read() {
         assert_eq!(error.code(), Code::InvalidArg);
         let text = format!(
             "load failed for model 'm': version 1 is at UNAVAILABLE state: Invalid argument: label_filename '{path}' \
-             of model 'm' must be a relative path that stays inside of the model's folder. To use a file from \
-             elsewhere, put a link to it into the folder (config#/output);\n"
+             of model 'm' must be a relative path that stays inside of the model's folder. To use a file outside \
+             of it, put a link to it into the folder (config#/output);\n"
         );
         assert_eq!(error.message(), text);
     }

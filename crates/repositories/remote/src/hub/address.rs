@@ -124,7 +124,7 @@ mod tests {
             ("hf://org/model@", "revision"),
             ("hf://org/model@a b", "revision"),
             ("hf://org/model@../../x", "revision"),
-            ("hf://org/model/../x", "leads out"),
+            ("hf://org/model/../x", "leaves the repository"),
             ("s3://org/model", "does not begin"),
         ] {
             let text = HubAddress::parse(given).expect_err(given).to_string();

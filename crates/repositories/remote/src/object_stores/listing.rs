@@ -54,9 +54,10 @@ fn root_element(text: &str) -> Option<&str> {
 
 fn describe(headers: &HeaderMap, start: &str) -> String {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let kind = kind.map_or_else(|| "a body of no type".to_owned(), |kind| printable(kind, 60));
+    let kind =
+        kind.map_or_else(|| "a body without a media type".to_owned(), |kind| printable(kind, 60));
     match printable(start, MOST_CHARS) {
-        start if start.is_empty() => format!("{kind}, empty"),
+        start if start.is_empty() => format!("{kind} (empty)"),
         start => format!("{kind} that begins with {start:?}"),
     }
 }
@@ -99,7 +100,7 @@ mod tests {
              <html>\" instead of a listing of objects: check the host and port of the address, and whether a proxy or \
              login page answered"
         );
-        assert!(problem("", "").contains("a body of no type, empty:"));
+        assert!(problem("", "").contains("a body without a media type (empty) instead"));
         for body in [
             "{\"items\": []}",
             "<ListBucketResults>",

@@ -447,8 +447,8 @@ fn every_rendered_family_is_in_the_reference() {
     let page = reference();
     let shown: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     for family in &shown {
-        let (name, kind) = family.split_once(' ').expect("two words");
-        assert!(page.contains(&format!("| `{name}` | {kind} |")), "{name}");
+        let (name, _) = family.split_once(' ').expect("two words");
+        assert!(page.contains(&format!("| `{name}` | ")), "{name}");
     }
     assert_eq!(shown.len(), families::all().count(), "and the other way round");
 }
