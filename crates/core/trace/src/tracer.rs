@@ -1,0 +1,191 @@
+//! The tracer of a server: its settings, and the choice of the requests that are traced.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+use arc_swap::ArcSwap;
+use galatea_types::{Clock, LockExt as _, Protocol};
+
+use crate::{
+    change::{SettingsChange, SettingsError},
+    clock_time::ClockTime,
+    files::TraceFiles,
+    front_end::FrontEndTrace,
+    held::TraceMemory,
+    request_trace::Event,
+    setting::Setting,
+    settings::{SettingValue, Settings, TraceOptions},
+    sink::{TraceSink, Unwritten},
+    span::Span,
+    table::Table,
+};
+
+/// Decides which requests are traced, by settings that clients may change.
+pub struct Tracer {
+    options: TraceOptions,
+    /// Traces have somewhere to go.
+    has_destination: bool,
+    clock: Clock,
+    time: ClockTime,
+    is_on: AtomicBool,
+    table: ArcSwap<Table>,
+    /// Held while the table is replaced.
+    changing: Mutex<()>,
+    next_trace: AtomicU64,
+    next_setting: AtomicU64,
+    pub(crate) memory: TraceMemory,
+    sink: Arc<dyn TraceSink>,
+    lost: AtomicU64,
+}
+
+impl Default for Tracer {
+    /// Makes a tracer that is off and has no file.
+    fn default() -> Self {
+        Self::with_sink(TraceOptions::default(), Arc::new(Unwritten), Clock::system())
+    }
+}
+
+impl Tracer {
+    /// Makes a tracer that writes its traces to the file in the options.
+    pub fn new(options: TraceOptions) -> Self {
+        let sink: Arc<dyn TraceSink> = match options.file.as_os_str().is_empty() {
+            true => Arc::new(Unwritten),
+            false => Arc::new(TraceFiles::new(options.file.clone())),
+        };
+        Self::with_sink(options, sink, Clock::system())
+    }
+
+    /// Makes a tracer that gives its traces to `sink`.
+    pub fn with_sink(options: TraceOptions, sink: Arc<dyn TraceSink>, clock: Clock) -> Self {
+        let has_destination = !options.file.as_os_str().is_empty();
+        let next_setting = AtomicU64::new(0);
+        let mut make = setting_maker(&next_setting, has_destination, &sink);
+        let table = Table::new(options.settings, &mut make);
+        drop(make);
+        Self {
+            has_destination,
+            time: ClockTime::new(clock.now()),
+            clock,
+            is_on: AtomicBool::new(table.can_trace()),
+            table: ArcSwap::from_pointee(table),
+            changing: Mutex::default(),
+            next_trace: AtomicU64::new(1),
+            next_setting,
+            memory: TraceMemory::default(),
+            sink,
+            lost: AtomicU64::new(0),
+            options,
+        }
+    }
+
+    /// Returns the names and values of the settings of a model, or of the server, in Triton's order.
+    pub fn settings(&self, model: Option<&str>) -> Vec<(String, SettingValue)> {
+        self.options.rows(&self.table.load().setting(model).settings())
+    }
+
+    /// Changes the settings of a model, or of the server.
+    ///
+    /// # Errors
+    /// The settings would not fit each other. Nothing is changed then.
+    pub fn change(
+        &self,
+        model: Option<&str>,
+        change: &SettingsChange,
+    ) -> Result<(), SettingsError> {
+        let _changing = self.changing.lock_unpoisoned();
+        let mut make = setting_maker(&self.next_setting, self.has_destination, &self.sink);
+        let changed = self.table.load().changed(model, change, self.has_destination, &mut make);
+        let table = changed.map_err(SettingsError::Invalid)?;
+        self.is_on.store(table.can_trace(), Relaxed);
+        self.table.store(Arc::new(table));
+        Ok(())
+    }
+
+    /// Begins to follow a request that has just arrived, if any may be traced.
+    #[inline]
+    pub fn begin(self: &Arc<Self>, protocol: Protocol) -> Option<Box<FrontEndTrace>> {
+        self.is_on.load(Relaxed).then(|| Box::new(FrontEndTrace::new(self.clone(), protocol)))
+    }
+
+    /// Counts a request to `model`. Returns its trace if it is traced.
+    pub(crate) fn choose(self: &Arc<Self>, model: &str) -> Option<Arc<Span>> {
+        let setting = self.table.load().setting(Some(model)).clone();
+        if !setting.choose() {
+            return None;
+        }
+        if !setting.can_trace() {
+            self.turn_off_if_used_up();
+        }
+        let span = Span::root(self, setting);
+        Some(Arc::new(span))
+    }
+
+    /// Turns tracing off when no setting has anything left to trace.
+    fn turn_off_if_used_up(&self) {
+        let _changing = self.changing.lock_unpoisoned();
+        self.is_on.store(self.table.load().can_trace(), Relaxed);
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_trace.fetch_add(1, Relaxed)
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    pub(crate) fn event(&self, name: &'static str, at: Instant) -> Event {
+        Event { name, at, ns: self.time.ns(at) }
+    }
+
+    pub(crate) fn traces_all_calls(&self) -> bool {
+        self.options.traces_all_calls
+    }
+
+    /// Counts a trace, or a part of one, that finds no room.
+    pub(crate) fn lose(&self) {
+        self.lost.fetch_add(1, Relaxed);
+        self.sink.lost();
+    }
+
+    /// Returns how many traces, or requests and tensors of one, found no room.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+
+    /// Ends tracing: writes all finished traces and chooses no more requests.
+    pub fn close(&self) {
+        let _changing = self.changing.lock_unpoisoned();
+        self.is_on.store(false, Relaxed);
+        let mut make = setting_maker(&self.next_setting, false, &self.sink);
+        self.table.store(Arc::new(Table::new(self.options.settings, &mut make)));
+        self.sink.close();
+    }
+}
+
+fn setting_maker(
+    numbers: &AtomicU64,
+    has_destination: bool,
+    sink: &Arc<dyn TraceSink>,
+) -> impl FnMut(Settings) -> Arc<Setting> {
+    move |settings| {
+        let number = numbers.fetch_add(1, Relaxed);
+        let can_trace = settings.can_trace(has_destination);
+        Arc::new(Setting::new(number, settings, can_trace, sink.clone()))
+    }
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracer").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
