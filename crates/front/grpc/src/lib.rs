@@ -47,6 +47,7 @@ mod status;
 mod stream;
 mod timer;
 mod told;
+mod trace_settings;
 mod unary_infer;
 mod unread;
 mod wakeups;

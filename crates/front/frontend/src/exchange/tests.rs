@@ -21,7 +21,7 @@ fn lines(act: impl FnOnce(&RequestLog)) -> Vec<String> {
     let path = folder.path().join("access.log");
     let target = AccessTarget::File(path.clone());
     let access = AccessLog::open(&target, AccessFormat::Text).expect("open");
-    act(&RequestLog::with_access_log(Arc::new(access)));
+    act(&RequestLog::default().with_access_log(Arc::new(access)));
     read(&path)
 }
 
@@ -118,8 +118,10 @@ fn requests_of_a_stream_are_told_each() {
     let lines = lines(|log| {
         let mut call = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
         for id in ["a", "b"] {
-            let mut one = call.of_same_call();
-            one.subject().expect("open").set_id(id);
+            let mut one = log.begin_next(&call);
+            let mut subject = Subject::default();
+            subject.set_id(id);
+            one.set_subject(subject);
             one.finish(|| CALL, &OK);
         }
         call.finish(|| CALL, &OK);
