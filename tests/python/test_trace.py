@@ -8,7 +8,6 @@ from tritonclient.utils import InferenceServerException
 
 import clients
 import repositories
-import servers
 import shared_flags
 from test_streams import message, repeat_arrays
 from waiting import eventually
@@ -336,19 +335,6 @@ def test_settings_that_trace_nothing_start_all_the_same(shared):
         assert infer_json(server, model)[0] == 200
         status, _, answer = clients.ask(server.http, "POST", "/v2/trace/setting", {})
         assert status == 400 and b"Attempting to set invalid trace setting :" in answer
-
-
-@pytest.mark.parametrize(("flag", "reason"), [
-    ("level=foo", 'Bad option: "--trace-config level".'),
-    ("rate=abc", "Got abc"),
-    ("mode=foo", 'invalid value for trace mode option: foo. Available options are "triton" and "opentelemetry"'),
-    (",rate=1", "No trace mode specified. --trace-config option format is <trace mode>,<setting>=<value> or <setting>=<value>. Got ,rate=1"),
-    ("rate", "--trace-config option format is '<trace mode>,<setting>=<value>'. Got rate"),
-    ("mode=opentelemetry", "trace mode 'opentelemetry' is not supported"),
-], ids=str)
-def test_bad_settings_end_the_start(tmp_path, flag, reason):
-    server = servers.galatea(tmp_path, f"--trace-config={flag}", wait=False)
-    assert server.wait_for_exit() == 1 and reason in server.text()
 
 
 def test_trace_settings_may_be_restricted(shared):

@@ -161,10 +161,12 @@ impl Tracer {
 
     /// Ends tracing: writes all finished traces and chooses no more requests.
     pub fn close(&self) {
-        let _changing = self.changing.lock_unpoisoned();
-        self.is_on.store(false, Relaxed);
-        let mut make = setting_maker(&self.next_setting, false, &self.sink);
-        self.table.store(Arc::new(Table::new(self.options.settings, &mut make)));
+        {
+            let _changing = self.changing.lock_unpoisoned();
+            self.is_on.store(false, Relaxed);
+            let mut make = setting_maker(&self.next_setting, false, &self.sink);
+            self.table.store(Arc::new(Table::new(self.options.settings, &mut make)));
+        }
         self.sink.close();
     }
 }

@@ -18,6 +18,7 @@ fn a_server_for_everybody_names_what_is_open() {
         "inference",
         "model control",
         "settings of the log",
+        "settings of traces",
         "console",
         "--hardened",
     ] {
