@@ -187,12 +187,14 @@ impl Observer for Span {
     }
 
     fn finish(&self, timeline: &Timeline) {
+        // A model that fails reports neither of the instants between.
+        let (start, end) = (timeline.compute_start, timeline.compute_start.and(timeline.end));
         self.record_all(&[
             ("QUEUE_START", timeline.queued),
-            ("COMPUTE_START", timeline.compute_start),
-            ("COMPUTE_INPUT_END", timeline.input_done),
-            ("COMPUTE_OUTPUT_START", timeline.output_start),
-            ("COMPUTE_END", timeline.compute_start.and(timeline.end)),
+            ("COMPUTE_START", start),
+            ("COMPUTE_INPUT_END", timeline.input_done.or(start)),
+            ("COMPUTE_OUTPUT_START", timeline.output_start.or(end)),
+            ("COMPUTE_END", end),
             ("REQUEST_END", timeline.end),
         ]);
     }
