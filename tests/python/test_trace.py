@@ -1,6 +1,7 @@
 """Traces of requests: which are traced, what their files hold, and that every file is whole."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ from tritonclient.utils import InferenceServerException
 
 import clients
 import repositories
+import servers
 import shared_flags
+import tiers
+from test_disk_full import namespace, small_disk
 from test_streams import message, repeat_arrays
 from waiting import eventually
 
@@ -16,6 +20,8 @@ QUEUED = ["REQUEST_START", "QUEUE_START"]
 COMPUTED = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END"]
 ENDED = ["REQUEST_END", "INFER_RESPONSE_COMPLETE"]
 RUN = [*QUEUED, *COMPUTED, *ENDED]
+# A request that another one caused has no responses of its own to a client.
+CHILD = [*QUEUED, *COMPUTED, "REQUEST_END"]
 RECEIVED, SENT = ["HTTP_RECV_START", "HTTP_RECV_END"], ["HTTP_SEND_START", "HTTP_SEND_END"]
 
 CALLER = """\
@@ -174,13 +180,17 @@ def test_tensors_are_json_whatever_they_hold(traced):
     assert {tensor["data"] for tensor in request.tensors.values()} == {"1.5,-2"} and "COMPUTE_START" in request.events
 
 
+def two_steps(model):
+    """The steps of an ensemble that runs a model of one input twice."""
+    step = '{{ model_name: "{}" model_version: -1 input_map {{ key: "INPUT0" value: "{}" }} output_map {{ key: "OUTPUT0" value: "{}" }} }}'
+    steps = [step.format(model, *names) for names in (("INPUT0", "middle"), ("middle", "OUTPUT0"))]
+    return f"ensemble_scheduling {{ step [ {', '.join(steps)} ] }}\n"
+
+
 def test_steps_of_an_ensemble_are_its_children(traced):
     server = traced.server
     inner = server.add("inner", "identity", repositories.identity_config())
-    steps = "ensemble_scheduling { step [ " + ", ".join(
-        f'{{ model_name: "{inner}" model_version: -1 input_map {{ key: "INPUT0" value: "{a}" }} output_map {{ key: "OUTPUT0" value: "{b}" }} }}'
-        for a, b in (("INPUT0", "middle"), ("middle", "OUTPUT0"))) + " ] }\n"
-    outer = server.add("outer", "ensemble", repositories.identity_config(more=steps))
+    outer = server.add("outer", "ensemble", repositories.identity_config(more=two_steps(inner)))
     take = traced(outer)
     assert infer_json(server, outer, id="e")[0] == 200
     [requests] = take()
@@ -188,8 +198,27 @@ def test_steps_of_an_ensemble_are_its_children(traced):
     whole, *parts = requests
     assert sorted(whole.events) == sorted([*RECEIVED, *QUEUED, *ENDED, *SENT]) and whole.parent is None
     for part in parts:
-        assert part.parent == whole.id and part.model["request_id"] == "e" and sorted(part.events) == sorted(RUN)
+        assert part.parent == whole.id and part.model["request_id"] == "e" and sorted(part.events) == sorted(CHILD)
     assert len({request.id for request in requests}) == 3
+
+
+@tiers.both
+def test_files_hold_what_those_of_the_real_server_hold(tmp_path, target, recorded):
+    """But for the order of the objects, and the times."""
+    models, file = tmp_path / "models", tmp_path / "t.json"
+    repositories.write_model(models, "plain", target, "identity", repositories.identity_config())
+    repositories.write_model(models, "pipeline", target, "ensemble", repositories.identity_config(more=two_steps("plain")))
+    flags = ["level=TIMESTAMPS", "level=TENSORS", "rate=2", f"triton,file={file}", "triton,log-frequency=1"]
+    with servers.TARGETS[target](models, *(f"--trace-config={flag}" for flag in flags)) as server:
+        for number, (model, data) in enumerate([("plain", [1.5, -2]), ("plain", []), ("plain", [3]), ("pipeline", [4])]):
+            assert infer_json(server, model, data=data, id=str(number))[0] == 200
+        settings(server, "plain", trace_rate="1")
+        assert infer_json(server, "plain", data=[1e10, 16777217])[0] == 200
+    objects = {number: json.loads(path.read_text()) for number, path in numbered(file).items()}
+    for one in (one for found in objects.values() for one in found):
+        for stamp in one.get("timestamps", []):
+            del stamp["ns"]
+    recorded.holds(target, {number: sorted(found, key=json.dumps) for number, found in sorted(objects.items())})
 
 
 def callers(server, called):
@@ -209,7 +238,7 @@ def test_calls_of_a_model_are_children_if_it_passes_its_trace(traced):
         assert len(requests) == count and requests[0].model["request_id"] == "b"
         for child in requests[1:]:
             assert child.parent == requests[0].id and child.model["model_name"] == called
-            assert "request_id" not in child.model and sorted(child.events) == sorted(RUN)
+            assert "request_id" not in child.model and sorted(child.events) == sorted(CHILD)
 
 
 def test_a_flag_traces_the_calls_of_all_models(shared, tmp_path):
@@ -331,6 +360,24 @@ def test_a_file_that_cannot_be_written_has_one_line(serve, tmp_path):
     assert "'/nonexistent/t.json'" in line and "traces are lost until it can be written" in line
     server.stop()
     assert len([line for line in server.text().splitlines() if "failed to write" in line]) == 1
+
+
+@pytest.mark.skipif(not namespace(), reason="nothing may be mounted here")
+def test_on_a_full_disk_the_file_stays_whole(serve, tmp_path):
+    models, disk = tmp_path / "models", tmp_path / "disk"
+    disk.mkdir()
+    repositories.write_model(models, "plain", "galatea", "identity", repositories.identity_config())
+    server = serve(models, "--trace-config=level=TIMESTAMPS", "--trace-config=rate=1", f"--trace-config=triton,file={disk}/t.json",
+                   through=[*small_disk("16k"), disk])
+    for number in range(100):
+        assert infer_json(server, "plain", id=str(number))[0] == 200
+    line = server.wait_for_line("failed to write")
+    assert f"'{disk}/t.json'" in line and "traces are lost until it can be written" in line
+    # The disk is one of the server's own.
+    seen = Path(f"/proc/{server.process.pid}/root{disk}")
+    kept = [request.model["request_id"] for request in requests_of((seen / "t.json").read_text())]
+    assert kept == [str(number) for number in range(len(kept))] and 0 < len(kept) < 100
+    assert [path.name for path in seen.iterdir()] == ["t.json"]
 
 
 def test_settings_that_trace_nothing_start_all_the_same(shared):

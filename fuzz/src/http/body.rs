@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use galatea_engine::RegionTable;
 use galatea_protocol::http::{
-    decode, decode_generate, decode_index, decode_load, decode_log_change, decode_sagemaker_load, decode_trace_change,
-    decode_unload,
+    decode, decode_generate, decode_index, decode_load, decode_log_change, decode_sagemaker_load,
+    decode_trace_change, decode_unload,
 };
 use galatea_types::InferRequest;
 

@@ -12,7 +12,7 @@ use crate::{
 pub enum NumberField {
     /// Every how manyth request is traced.
     Rate,
-    /// How many requests are still traced.
+    /// The number of requests that are still traced.
     Count,
     /// Traces in a file.
     LogFrequency,
@@ -115,12 +115,12 @@ impl From<SettingsError> for Error {
 
 /// The new value of a setting, or the wish to have none of its own any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given<T> {
+pub(crate) enum NewValue<T> {
     Clear,
     Value(T),
 }
 
-impl<T: Copy> Given<T> {
+impl<T: Copy> NewValue<T> {
     /// Applies a wish to the own value of a setting.
     pub fn apply(wish: Option<Self>, own: Option<T>) -> Option<T> {
         match wish {
@@ -134,16 +134,16 @@ impl<T: Copy> Given<T> {
 /// A checked change. Settings that it does not name stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingsChange {
-    pub(crate) levels: Option<Given<Levels>>,
-    pub(crate) rate: Option<Given<u32>>,
-    pub(crate) count: Option<Given<i32>>,
-    pub(crate) log_frequency: Option<Given<u32>>,
+    pub(crate) levels: Option<NewValue<Levels>>,
+    pub(crate) rate: Option<NewValue<u32>>,
+    pub(crate) count: Option<NewValue<i32>>,
+    pub(crate) log_frequency: Option<NewValue<u32>>,
 }
 
 impl SettingsChange {
     /// Clears the levels: those of the server, or those of the start, count again.
     pub fn clear_levels(&mut self) {
-        self.levels = Some(Given::Clear);
+        self.levels = Some(NewValue::Clear);
     }
 
     /// Sets the levels of these names. As in Triton, unknown names count for nothing, and so does a list without a known one.
@@ -161,7 +161,7 @@ impl SettingsChange {
             }
         }
         if is_given {
-            self.levels = Some(Given::Value(levels));
+            self.levels = Some(NewValue::Value(levels));
         }
         Ok(())
     }
@@ -169,9 +169,9 @@ impl SettingsChange {
     /// Clears a number: that of the server, or that of the start, counts again.
     pub fn clear(&mut self, field: NumberField) {
         match field {
-            NumberField::Rate => self.rate = Some(Given::Clear),
-            NumberField::Count => self.count = Some(Given::Clear),
-            NumberField::LogFrequency => self.log_frequency = Some(Given::Clear),
+            NumberField::Rate => self.rate = Some(NewValue::Clear),
+            NumberField::Count => self.count = Some(NewValue::Clear),
+            NumberField::LogFrequency => self.log_frequency = Some(NewValue::Clear),
         }
     }
 
@@ -192,13 +192,13 @@ impl SettingsChange {
         })?;
         let unsigned = || u32::try_from(number).map_err(|_| out_of_range());
         match field {
-            NumberField::Rate => self.rate = Some(Given::Value(unsigned()?)),
-            NumberField::LogFrequency => self.log_frequency = Some(Given::Value(unsigned()?)),
+            NumberField::Rate => self.rate = Some(NewValue::Value(unsigned()?)),
+            NumberField::LogFrequency => self.log_frequency = Some(NewValue::Value(unsigned()?)),
             NumberField::Count if number < -1 => {
                 let blank = if protocol == Protocol::Grpc { " " } else { "" };
                 return Err(SettingsError::NegativeCount { blank, count: number });
             }
-            NumberField::Count => self.count = Some(Given::Value(number)),
+            NumberField::Count => self.count = Some(NewValue::Value(number)),
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ mod tests {
     fn levels(names: &[&str]) -> Result<Option<Levels>, SettingsError> {
         let mut change = SettingsChange::default();
         change.set_levels(names)?;
-        Ok(change.levels.and_then(|given| Given::apply(Some(given), None)))
+        Ok(change.levels.and_then(|given| NewValue::apply(Some(given), None)))
     }
 
     #[test]

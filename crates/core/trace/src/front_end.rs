@@ -40,19 +40,27 @@ pub struct FrontEndTrace {
     span: Option<Arc<Span>>,
 }
 
+impl Tracer {
+    /// Begins to follow a request that has just arrived, if any may be traced.
+    #[inline]
+    pub fn begin(self: &Arc<Self>, protocol: Protocol) -> Option<Box<FrontEndTrace>> {
+        self.is_on().then(|| Box::new(FrontEndTrace::new(self.clone(), protocol)))
+    }
+}
+
 impl FrontEndTrace {
-    pub(crate) fn new(tracer: Arc<Tracer>, protocol: Protocol) -> Self {
+    fn new(tracer: Arc<Tracer>, protocol: Protocol) -> Self {
         let names = match protocol {
             Protocol::Grpc => &GRPC,
             Protocol::Http | Protocol::InProcess => &HTTP,
         };
-        let since = tracer.now();
+        let since = tracer.recorder().now();
         Self { tracer, names, since, received: None, is_decided: false, span: None }
     }
 
     /// Records that the request is received whole.
     pub fn record_received(&mut self) {
-        let now = self.tracer.now();
+        let now = self.tracer.recorder().now();
         self.received = Some(now);
         if let Some(span) = &self.span {
             span.record_at(self.names.receive_end, now);
@@ -80,7 +88,7 @@ impl FrontEndTrace {
     pub fn begin_sending(&self) -> Option<Sending> {
         let span = self.span.clone()?;
         span.record(self.names.send_start);
-        Some(Sending { span, end: self.names.send_end })
+        Some(Sending { span, names: self.names })
     }
 }
 
@@ -88,12 +96,12 @@ impl FrontEndTrace {
 #[derive(Debug)]
 pub struct Sending {
     span: Arc<Span>,
-    end: &'static str,
+    names: &'static Names,
 }
 
 impl Sending {
     /// Records that the answer is sent.
     pub fn finish(self) {
-        self.span.record(self.end);
+        self.span.record(self.names.send_end);
     }
 }

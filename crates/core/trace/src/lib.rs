@@ -13,9 +13,9 @@ mod change;
 mod clock_time;
 mod files;
 mod front_end;
-mod held;
 mod level;
 mod number;
+mod recorder;
 mod render;
 mod request_trace;
 mod sampler;
@@ -25,6 +25,7 @@ mod sink;
 mod span;
 mod table;
 mod tensor_text;
+mod trace_memory;
 mod tracer;
 
 pub use self::{

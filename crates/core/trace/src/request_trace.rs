@@ -60,7 +60,7 @@ pub struct RequestTrace {
     pub version: i64,
     /// The client's id of the request; empty: none.
     pub request_id: String,
-    /// How many of the events come before the model received the request.
+    /// The number of events before the model received the request.
     pub events_before_model: usize,
     /// The events, in the order in which they were recorded.
     pub events: SmallVec<[Event; 16]>,

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sampler {
     rate: u32,
-    /// How many more are chosen; negative: all.
+    /// The number that is still chosen; negative: all.
     left: i32,
     /// Requests since the last one that was chosen.
     since_chosen: u32,

@@ -31,7 +31,7 @@ pub struct Settings {
     pub levels: Levels,
     /// Every how manyth request is traced.
     pub rate: u32,
-    /// How many more requests are traced; negative: all.
+    /// The number of requests that are still traced; negative: all.
     pub count: i32,
     /// Traces in a file; 0: all go to one file.
     pub log_frequency: u32,

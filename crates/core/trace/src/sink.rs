@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{held::Held, request_trace::RequestTrace};
+use crate::{request_trace::RequestTrace, trace_memory::MemoryShare};
 
 /// A finished trace: a client's request and the requests that it caused.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct FinishedTrace {
     /// The requests, in the order of their start; the client's first.
     pub requests: Vec<RequestTrace>,
     /// The share of the memory for traces, until this is written.
-    pub held: Held,
+    pub held: MemoryShare,
 }
 
 /// Takes finished traces. Its calls come from threads that answer requests: they must be short.

@@ -11,13 +11,13 @@ use galatea_types::{
 };
 
 use crate::{
-    held::Held,
     level::Levels,
+    recorder::Recorder,
     request_trace::{Event, RequestTrace, TensorPlace, TracedTensor},
     setting::Setting,
     sink::FinishedTrace,
     tensor_text,
-    tracer::Tracer,
+    trace_memory::MemoryShare,
 };
 
 /// The most bytes of one tensor's text.
@@ -26,7 +26,7 @@ const MOST_TEXT: usize = 16 << 20;
 /// A trace that is not finished: a client's request, and the requests that it caused so far. It is finished when nobody works on
 /// any of them.
 struct OpenTrace {
-    tracer: Arc<Tracer>,
+    recorder: Arc<Recorder>,
     setting: Arc<Setting>,
     levels: Levels,
     requests: Mutex<Requests>,
@@ -34,12 +34,12 @@ struct OpenTrace {
 
 struct Requests {
     list: Vec<RequestTrace>,
-    held: Held,
+    held: MemoryShare,
 }
 
 impl Drop for OpenTrace {
     fn drop(&mut self) {
-        let (setting, tracer) = (&self.setting, &self.tracer);
+        let (setting, recorder) = (&self.setting, &self.recorder);
         let requests = self.requests.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut list = std::mem::take(&mut requests.list);
         list.retain(|request| request.id != 0);
@@ -51,7 +51,7 @@ impl Drop for OpenTrace {
             is_counted: setting.first_count() > 0 && settings.rate == 1,
             is_last_of_count,
             requests: list,
-            held: std::mem::replace(&mut requests.held, tracer.memory.hold()),
+            held: std::mem::replace(&mut requests.held, recorder.memory.hold()),
         });
     }
 }
@@ -61,6 +61,8 @@ pub(crate) struct Span {
     trace: Arc<OpenTrace>,
     /// The place in the list; `None`: there was no room for it.
     index: Option<usize>,
+    /// The request is that of the client.
+    is_root: bool,
 }
 
 impl fmt::Debug for Span {
@@ -71,16 +73,16 @@ impl fmt::Debug for Span {
 
 impl Span {
     /// Begins a trace with the request of a client.
-    pub fn root(tracer: &Arc<Tracer>, setting: Arc<Setting>) -> Self {
+    pub fn root(recorder: &Arc<Recorder>, setting: Arc<Setting>) -> Self {
         let levels = setting.settings().levels;
-        let requests = Requests { list: Vec::new(), held: tracer.memory.hold() };
-        let (tracer, requests) = (tracer.clone(), Mutex::new(requests));
-        let trace = Arc::new(OpenTrace { tracer, setting, levels, requests });
-        let id = trace.tracer.next_id();
-        Self::of(trace, RequestTrace { id, ..RequestTrace::default() })
+        let requests = Requests { list: Vec::new(), held: recorder.memory.hold() };
+        let (recorder, requests) = (recorder.clone(), Mutex::new(requests));
+        let trace = Arc::new(OpenTrace { recorder, setting, levels, requests });
+        let id = trace.recorder.next_id();
+        Self::of(trace, RequestTrace { id, ..RequestTrace::default() }, true)
     }
 
-    fn of(trace: Arc<OpenTrace>, request: RequestTrace) -> Self {
+    fn of(trace: Arc<OpenTrace>, request: RequestTrace, is_root: bool) -> Self {
         let mut requests = trace.requests.lock_unpoisoned();
         let has_room = requests.held.try_grow(size_of::<RequestTrace>());
         let index = has_room.then(|| {
@@ -89,12 +91,12 @@ impl Span {
         });
         drop(requests);
         if index.is_none() {
-            trace.tracer.lose();
+            trace.recorder.lose();
         }
-        Self { trace, index }
+        Self { trace, index, is_root }
     }
 
-    fn change(&self, change: impl FnOnce(&mut RequestTrace, &mut Held)) {
+    fn change(&self, change: impl FnOnce(&mut RequestTrace, &mut MemoryShare)) {
         let Some(index) = self.index else { return };
         let mut requests = self.trace.requests.lock_unpoisoned();
         let Requests { list, held } = &mut *requests;
@@ -105,7 +107,7 @@ impl Span {
 
     /// Records an event that happens now.
     pub fn record(&self, name: &'static str) {
-        self.record_at(name, self.trace.tracer.now());
+        self.record_at(name, self.trace.recorder.now());
     }
 
     /// Records an event.
@@ -122,7 +124,7 @@ impl Span {
                 let Some(at) = *at else { continue };
                 let fits = request.events.len() < request.events.inline_size();
                 if fits || held.try_grow(size_of::<Event>()) {
-                    request.events.push(self.trace.tracer.event(name, at));
+                    request.events.push(self.trace.recorder.event(name, at));
                 }
             }
         });
@@ -138,12 +140,12 @@ impl Span {
     }
 
     fn record_tensor(&self, place: TensorPlace, tensor: &Tensor) {
-        let mut held = self.trace.tracer.memory.hold();
+        let mut held = self.trace.recorder.memory.hold();
         let text = tensor_text::elements(tensor, MOST_TEXT.min(held.room()));
         let Some(data) =
             text.ok().filter(|text| held.try_grow(text.len() + size_of::<TracedTensor>()))
         else {
-            return self.trace.tracer.lose();
+            return self.trace.recorder.lose();
         };
         let shape = tensor.shape.iter().map(|dim| dim.to_string()).collect::<Vec<_>>().join(",");
         let (name, data_type) = (tensor.name.clone(), tensor.data_type);
@@ -170,10 +172,10 @@ impl Span {
 
 impl Observer for Span {
     fn start(&self, start: &RequestStart<'_>) {
-        let tracer = &self.trace.tracer;
+        let recorder = &self.trace.recorder;
         self.change(|request, held| {
             if request.id == 0 {
-                request.id = tracer.next_id();
+                request.id = recorder.next_id();
             }
             request.model = Some(start.request.model_name.clone());
             request.version = start.version;
@@ -207,7 +209,8 @@ impl Observer for Span {
         if let Some(Ok(response)) = &response.result {
             self.record_response(response);
         }
-        if response.result.is_some() {
+        // As in Triton, only the responses to the client have this event.
+        if self.is_root && response.result.is_some() {
             self.record("INFER_RESPONSE_COMPLETE");
         }
     }
@@ -216,7 +219,7 @@ impl Observer for Span {
         let is_traced = match cause {
             Cause::Step => true,
             Cause::ModelCall { passes_trace } => {
-                passes_trace || self.trace.tracer.traces_all_calls()
+                passes_trace || self.trace.recorder.traces_all_calls
             }
         };
         if !is_traced {
@@ -225,6 +228,6 @@ impl Observer for Span {
         let mut parent_id = 0;
         self.change(|request, _| parent_id = request.id);
         let child = RequestTrace { parent_id, ..RequestTrace::default() };
-        Some(Arc::new(Self::of(self.trace.clone(), child)))
+        Some(Arc::new(Self::of(self.trace.clone(), child, false)))
     }
 }

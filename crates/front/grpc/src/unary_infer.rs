@@ -81,7 +81,7 @@ impl UnaryInfer {
                 Ok(outgoing::response(Content::Message(body), self.head.format))
             }
             Err(status) => {
-                // Who has cancelled a call, or has waited long enough, is sent nothing.
+                // A client that has cancelled its call, or whose deadline has passed, is sent nothing.
                 if !matches!(status.code(), tonic::Code::Cancelled | tonic::Code::DeadlineExceeded)
                 {
                     self.told.exchange.begin_sending().into_iter().for_each(Sending::finish);

@@ -92,7 +92,7 @@ impl Observers {
         if !self.0.iter().any(|observer| observer.wants_responses()) {
             return responder;
         }
-        Responder::calling(Watched { observers: self.clone(), responder: Some(responder) })
+        Responder::calling(ResponseWatcher { observers: self.clone(), responder: Some(responder) })
     }
 
     /// Makes the observers of a request to `model` that this one causes.
@@ -102,13 +102,13 @@ impl Observers {
 }
 
 /// Shows responses to observers on their way.
-struct Watched {
+struct ResponseWatcher {
     observers: Observers,
     /// The caller; `None` after the last response.
     responder: Option<Responder>,
 }
 
-impl ResponseSink for Watched {
+impl ResponseSink for ResponseWatcher {
     fn respond(&mut self, response: Response) {
         // A caller that is gone gets no response.
         if !self.is_closed() {
@@ -132,7 +132,7 @@ impl ResponseSink for Watched {
 }
 
 /// Dropped before the last response only if the request is answered by other means.
-impl Drop for Watched {
+impl Drop for ResponseWatcher {
     fn drop(&mut self) {
         if let Some(responder) = self.responder.take() {
             responder.discard();

@@ -6,7 +6,7 @@ use galatea_test_support::eventually;
 use serde_json::Value;
 
 use super::*;
-use crate::{held::TraceMemory, request_trace::RequestTrace};
+use crate::{request_trace::RequestTrace, trace_memory::TraceMemory};
 
 /// A folder with the file of a writer.
 struct Folder(tempfile::TempDir);

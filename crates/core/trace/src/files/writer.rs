@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use super::output::Output;
-use crate::{held::Held, render, sink::FinishedTrace};
+use crate::{render, sink::FinishedTrace, trace_memory::MemoryShare};
 
 /// The most bytes of traces that wait for others of their file. More than these are written before the file is complete.
 const MOST_WAITING: usize = 16 << 20;
@@ -24,7 +24,7 @@ struct Batch {
     log_frequency: u32,
     /// They wait until the count of the setting is used up.
     waits: bool,
-    held: Option<Held>,
+    held: Option<MemoryShare>,
 }
 
 impl Batch {

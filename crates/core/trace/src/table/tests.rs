@@ -112,8 +112,12 @@ fn a_change_of_the_server_that_a_model_cannot_follow_is_refused() {
 
 fn given<T: Clone + std::fmt::Debug>(
     value: impl Strategy<Value = T>,
-) -> impl Strategy<Value = Option<Given<T>>> {
-    prop_oneof![Just(None), Just(Some(Given::Clear)), value.prop_map(|v| Some(Given::Value(v)))]
+) -> impl Strategy<Value = Option<NewValue<T>>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(NewValue::Clear)),
+        value.prop_map(|v| Some(NewValue::Value(v)))
+    ]
 }
 
 fn changes() -> impl Strategy<Value = (Option<&'static str>, SettingsChange)> {
@@ -143,7 +147,7 @@ proptest! {
                 prop_assert_eq!(seen, scope.own.settings(&server, seen.count));
                 prop_assert!(scope.own.has_count || model != Some(name) || seen.count == server.count);
             }
-            if let (Some(Given::Value(rate)), true) = (change.rate, table.seen(model) != before.seen(model)) {
+            if let (Some(NewValue::Value(rate)), true) = (change.rate, table.seen(model) != before.seen(model)) {
                 prop_assert_eq!(table.seen(model).rate, rate);
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use galatea_types::{
-    Cause, DataType, InferRequest, InferResponse, ManualClock, Observers, Origin,
+    Cause, DataType, InferRequest, InferResponse, ManualClock, Observers, Origin, Protocol,
     RequestStart, Responder, Tensor, Timeline,
 };
 
@@ -214,12 +214,12 @@ fn a_request_without_a_model_or_that_is_off_is_not_traced() {
 #[test]
 fn traces_without_room_are_lost_and_counted() {
     let (tracer, sink, clock) = tracer(BOTH, 1);
-    let mut held = tracer.memory.hold();
+    let mut held = tracer.recorder().memory.hold();
     assert!(held.try_grow(held.room()));
     assert!(play(&tracer, &clock, true));
     assert!(tracer.lost() > 0);
     assert!(sink.traces.lock_unpoisoned()[0].requests.is_empty());
     drop(held);
     sink.traces.lock_unpoisoned().clear();
-    assert_eq!(tracer.memory.used(), 0);
+    assert_eq!(tracer.recorder().memory.used(), 0);
 }

@@ -6,19 +6,15 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
-    time::Instant,
 };
 
 use arc_swap::ArcSwap;
-use galatea_types::{Clock, LockExt as _, Protocol};
+use galatea_types::{Clock, LockExt as _};
 
 use crate::{
     change::{SettingsChange, SettingsError},
-    clock_time::ClockTime,
     files::TraceFiles,
-    front_end::FrontEndTrace,
-    held::TraceMemory,
-    request_trace::Event,
+    recorder::Recorder,
     setting::Setting,
     settings::{SettingValue, Settings, TraceOptions},
     sink::{TraceSink, Unwritten},
@@ -31,17 +27,13 @@ pub struct Tracer {
     options: TraceOptions,
     /// Traces have somewhere to go.
     has_destination: bool,
-    clock: Clock,
-    time: ClockTime,
+    recorder: Arc<Recorder>,
     is_on: AtomicBool,
     table: ArcSwap<Table>,
-    /// Held while the table is replaced.
+    /// MemoryShare while the table is replaced.
     changing: Mutex<()>,
-    next_trace: AtomicU64,
     next_setting: AtomicU64,
-    pub(crate) memory: TraceMemory,
     sink: Arc<dyn TraceSink>,
-    lost: AtomicU64,
 }
 
 impl Default for Tracer {
@@ -70,16 +62,12 @@ impl Tracer {
         drop(make);
         Self {
             has_destination,
-            time: ClockTime::new(clock.now()),
-            clock,
+            recorder: Arc::new(Recorder::new(clock, sink.clone(), options.traces_all_calls)),
             is_on: AtomicBool::new(table.can_trace()),
             table: ArcSwap::from_pointee(table),
             changing: Mutex::default(),
-            next_trace: AtomicU64::new(1),
             next_setting,
-            memory: TraceMemory::default(),
             sink,
-            lost: AtomicU64::new(0),
             options,
         }
     }
@@ -107,14 +95,18 @@ impl Tracer {
         Ok(())
     }
 
-    /// Begins to follow a request that has just arrived, if any may be traced.
+    /// Returns whether any request may be traced.
     #[inline]
-    pub fn begin(self: &Arc<Self>, protocol: Protocol) -> Option<Box<FrontEndTrace>> {
-        self.is_on.load(Relaxed).then(|| Box::new(FrontEndTrace::new(self.clone(), protocol)))
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    pub(crate) fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
     }
 
     /// Counts a request to `model`. Returns its trace if it is traced.
-    pub(crate) fn choose(self: &Arc<Self>, model: &str) -> Option<Arc<Span>> {
+    pub(crate) fn choose(&self, model: &str) -> Option<Arc<Span>> {
         let setting = self.table.load().setting(Some(model)).clone();
         if !setting.choose() {
             return None;
@@ -122,7 +114,7 @@ impl Tracer {
         if !setting.can_trace() {
             self.turn_off_if_used_up();
         }
-        let span = Span::root(self, setting);
+        let span = Span::root(&self.recorder, setting);
         Some(Arc::new(span))
     }
 
@@ -132,31 +124,9 @@ impl Tracer {
         self.is_on.store(self.table.load().can_trace(), Relaxed);
     }
 
-    pub(crate) fn next_id(&self) -> u64 {
-        self.next_trace.fetch_add(1, Relaxed)
-    }
-
-    pub(crate) fn now(&self) -> Instant {
-        self.clock.now()
-    }
-
-    pub(crate) fn event(&self, name: &'static str, at: Instant) -> Event {
-        Event { name, at, ns: self.time.ns(at) }
-    }
-
-    pub(crate) fn traces_all_calls(&self) -> bool {
-        self.options.traces_all_calls
-    }
-
-    /// Counts a trace, or a part of one, that finds no room.
-    pub(crate) fn lose(&self) {
-        self.lost.fetch_add(1, Relaxed);
-        self.sink.lost();
-    }
-
     /// Returns how many traces, or requests and tensors of one, found no room.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
+        self.recorder.lost()
     }
 
     /// Ends tracing: writes all finished traces and chooses no more requests.

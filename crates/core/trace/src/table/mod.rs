@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    change::{Given, InvalidSettings, SettingsChange},
+    change::{InvalidSettings, NewValue, SettingsChange},
     level::Levels,
     setting::Setting,
     settings::Settings,
@@ -22,10 +22,10 @@ struct Own {
 impl Own {
     fn changed(&self, change: &SettingsChange) -> Self {
         Self {
-            levels: Given::apply(change.levels, self.levels),
-            rate: Given::apply(change.rate, self.rate),
-            has_count: Given::apply(change.count, self.has_count.then_some(0)).is_some(),
-            log_frequency: Given::apply(change.log_frequency, self.log_frequency),
+            levels: NewValue::apply(change.levels, self.levels),
+            rate: NewValue::apply(change.rate, self.rate),
+            has_count: NewValue::apply(change.count, self.has_count.then_some(0)).is_some(),
+            log_frequency: NewValue::apply(change.log_frequency, self.log_frequency),
         }
     }
 
@@ -141,7 +141,7 @@ impl Table {
 /// Returns the count that an own one has after a change.
 fn left(current: Option<&Setting>, change: &SettingsChange) -> i32 {
     let left = current.map(|setting| setting.settings().count);
-    Given::apply(change.count, left).unwrap_or(-1)
+    NewValue::apply(change.count, left).unwrap_or(-1)
 }
 
 #[cfg(test)]

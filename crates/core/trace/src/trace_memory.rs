@@ -13,8 +13,8 @@ const MOST: usize = 64 << 20;
 pub(crate) struct TraceMemory(Arc<AtomicUsize>);
 
 impl TraceMemory {
-    pub fn hold(&self) -> Held {
-        Held { memory: self.clone(), bytes: 0 }
+    pub fn hold(&self) -> MemoryShare {
+        MemoryShare { memory: self.clone(), bytes: 0 }
     }
 
     #[cfg(test)]
@@ -25,12 +25,12 @@ impl TraceMemory {
 
 /// A share of the memory for traces, until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryShare {
     memory: TraceMemory,
     bytes: usize,
 }
 
-impl Held {
+impl MemoryShare {
     /// Takes more. Returns `false`, and takes nothing, when there is no room.
     pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
         let used = self.memory.0.fetch_add(bytes, Relaxed);
@@ -53,7 +53,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.memory.0.fetch_sub(self.bytes, Relaxed);
     }
