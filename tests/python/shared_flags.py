@@ -50,3 +50,12 @@ def narrow():
 def in_json():
     """Both logs as JSON."""
     return "--log-format=json", f"--access-log={folder() / 'json.log'}"
+
+
+def trace_file():
+    return folder() / "trace.json"
+
+
+def traced():
+    """Traces in a file, which models turn on for themselves, and a cache of responses."""
+    return f"--trace-config=triton,file={trace_file()}", "--cache-config=local,size=1048576"

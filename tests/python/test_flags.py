@@ -167,7 +167,7 @@ BOTH = [
     ("--trace-level=OFF --trace-config=level=TIMESTAMPS", STARTS),
     ("--trace-rate=-1 --trace-count=-2 --trace-log-frequency=-3 --trace-file=x", STARTS),
     ("--trace-rate=5 --trace-config=rate=6", STARTS),
-    ("--trace-config=level=MIN --trace-config=mode=opentelemetry --trace-config=opentelemetry,url=x", STARTS),
+    ("--trace-config=level=MIN --trace-config=opentelemetry,url=x", STARTS),
     ("--trace-config=foo=bar", STARTS),
     (
         "--trace-config=a",
@@ -256,6 +256,10 @@ DIFFERENT = [
     (
         "not encrypted is worse than not started", "--grpc-use-ssl=true", STARTS,
         "Error: --grpc-use-ssl needs the server's certificate in --grpc-server-cert.",
+    ),
+    (
+        "spans are not sent yet", "--trace-config=level=MIN --trace-config=mode=opentelemetry", STARTS,
+        "trace mode 'opentelemetry' is not supported",
     ),
     ("no value for yes", "--metrics-config=counter_latencies=x", STARTS,
      'Bad option: "--metrics-config". invalid value for bool option: x'),
@@ -356,7 +360,6 @@ def test_deprecated_flags_are_warned_about(target):
 def test_unsupported_flags_that_affect_only_speed_are_warned_about():
     """The server starts without features that affect only speed or observation, and warns."""
     for words, expected in [
-        ("--trace-level=MIN", "--trace-level=MIN has no effect yet: requests cannot be traced"),
         ("--allow-client-shm=true", "--allow-client-shm=true has no effect yet: regions cannot be registered"),
     ]:
         said = re.findall(r'^W.*\] "(.*)"$', run("galatea", words)[1], re.M)

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use galatea_engine::RegionTable;
 use galatea_protocol::http::{
     decode, decode_generate, decode_index, decode_load, decode_log_change, decode_sagemaker_load,
-    decode_unload,
+    decode_trace_change, decode_unload,
 };
 use galatea_types::InferRequest;
 
@@ -53,6 +53,7 @@ pub fn repository(data: &[u8]) {
         let _ = (decode_load(data), decode_unload(data), decode_index(data));
         let _ = decode_sagemaker_load(data);
         let _ = decode_log_change(data, &mut Default::default());
+        let _ = decode_trace_change(data);
     });
 }
 

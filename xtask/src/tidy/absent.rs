@@ -23,6 +23,7 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/shared/command-line", &[PRINTING, EXITING]),
     ("crates/program/serve", &[PRINTING, EXITING]),
     ("crates/core/telemetry", &[SOCKETS]),
+    ("crates/core/trace", &[SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
     ("crates/core/config", &[FILES, SOCKETS]),
     ("crates/core/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
     ("crates/backends/builtin", &[PROTOBUF]),

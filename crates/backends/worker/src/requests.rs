@@ -153,13 +153,13 @@ impl ActiveRequests {
     }
 
     /// Makes the observers for a worker's call to `model` on behalf of request `key`. A key of 0 stands for the worker's
-    /// only request, if it has one.
+    /// only request, if it has one: the model has not passed the trace of a request on.
     pub fn observers_of_call(&self, key: u64, model: &str) -> Observers {
         let by_key = self.by_key.lock_unpoisoned();
         let only = by_key.values().next().filter(|_| key == 0 && by_key.len() == 1);
         let observers = by_key.get(&key).or(only).map(|request| request.observers.clone());
         drop(by_key);
-        observers.unwrap_or_default().child(model, Cause::ModelCall)
+        observers.unwrap_or_default().child(model, Cause::ModelCall { passes_trace: key != 0 })
     }
 
     /// Removes a request that is answered, or will be by its batch.

@@ -142,6 +142,7 @@ impl ServedModel {
     ) -> Result<(), Refused> {
         let (version, origin) = (self.version, &context.origin);
         context.observers.start(&RequestStart { request: &request, version, origin });
+        let responder = context.observers.watch(responder);
         match prepare::prepare(request, &self.config) {
             Ok(request) => {
                 log_prepared(&request, self.version);

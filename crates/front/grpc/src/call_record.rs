@@ -53,8 +53,8 @@ impl CallRecord {
         Self { exchange: std::mem::take(&mut self.exchange), name: self.name, ..Self::default() }
     }
 
-    pub fn of_request(&self) -> Self {
-        Self { exchange: self.exchange.of_same_call(), name: self.name, ..Self::default() }
+    pub fn of_request(&self, requests: &RequestLog) -> Self {
+        Self { exchange: requests.begin_next(&self.exchange), name: self.name, ..Self::default() }
     }
 
     fn call(&self) -> Call<'static> {
@@ -120,9 +120,7 @@ impl CallRecord {
     /// Begins the record of a request of `bytes` bytes about `subject`.
     pub fn begins(&mut self, subject: Subject, bytes: usize) {
         self.exchange.record_received(bytes);
-        if let Some(known) = self.exchange.subject() {
-            *known = subject;
-        }
+        self.exchange.set_subject(subject);
     }
 
     /// Records one of its responses; others may follow.

@@ -47,6 +47,7 @@ mod state;
 mod status;
 mod stream;
 mod timer;
+mod trace_settings;
 mod unary_infer;
 mod unread_bytes;
 mod wakeups;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use galatea_frontend::KeyedResponse;
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::{Envelope, FINAL_RESPONSE, encode_stream_message, parameter_message};
+use galatea_trace::Sending;
 use galatea_types::{Error, ParameterValue, Response};
 use tonic::Status;
 
@@ -34,6 +35,8 @@ pub(crate) struct OutgoingReply {
     reply: RenderedReply,
     /// Bytes of the response that count to the stream until it is sent.
     pub size: usize,
+    /// The end of its trace, if the request is traced.
+    sending: Option<Sending>,
 }
 
 enum RenderedReply {
@@ -92,7 +95,11 @@ impl OpenRequest {
             drop(memory);
             named.reply(rendered, is_final, weight)
         };
-        Some(OutgoingReply { reply: RenderedReply::Rendering(Box::pin(rendering)), size: 0 })
+        Some(OutgoingReply {
+            reply: RenderedReply::Rendering(Box::pin(rendering)),
+            size: 0,
+            sending: None,
+        })
     }
 
     fn named_as(&self) -> ReplyNames {
@@ -108,11 +115,15 @@ impl OpenRequest {
 
 impl OutgoingReply {
     pub fn ready(reply: Reply) -> Self {
-        Self { reply: RenderedReply::Ready(Box::new(reply)), size: 0 }
+        Self { reply: RenderedReply::Ready(Box::new(reply)), size: 0, sending: None }
     }
 
     pub fn with_size(self, size: usize) -> Self {
         Self { size, ..self }
+    }
+
+    pub fn with_sending(self, sending: Option<Sending>) -> Self {
+        Self { sending, ..self }
     }
 
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -124,6 +135,7 @@ impl OutgoingReply {
     }
 
     pub fn into_reply(self) -> Option<Reply> {
+        self.sending.into_iter().for_each(Sending::finish);
         match self.reply {
             RenderedReply::Ready(reply) => Some(*reply),
             RenderedReply::Rendering(_) => None,

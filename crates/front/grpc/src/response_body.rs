@@ -9,6 +9,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use galatea_frontend::{CompressionFormat, HeavyWork};
+use galatea_trace::Sending;
 use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
 use tonic::Status;
 
@@ -23,11 +24,13 @@ use crate::{
 /// The only message of a response in frames, then the status.
 pub(crate) struct MessageBody {
     pieces: VecDeque<Bytes>,
+    /// The end of its trace, if the request is traced.
+    pub sending: Option<Sending>,
 }
 
 impl MessageBody {
     pub fn new(pieces: Vec<Bytes>) -> Self {
-        Self { pieces: pieces.into() }
+        Self { pieces: pieces.into(), sending: None }
     }
 
     /// Returns the body of a message without prefix, compressed if that makes it shorter.
@@ -55,7 +58,7 @@ impl MessageBody {
     }
 
     pub fn empty() -> Self {
-        Self { pieces: [Bytes::from_static(&[0; PREFIX_LEN])].into() }
+        Self::new(vec![Bytes::from_static(&[0; PREFIX_LEN])])
     }
 
     /// Returns the number of unsent bytes.
@@ -65,7 +68,13 @@ impl MessageBody {
 
     pub fn next_piece(&mut self) -> Piece {
         let piece = next_data(&mut self.pieces);
-        piece.map_or_else(|| Piece::Status(trailers(&Status::ok(""))), Piece::Data)
+        piece.map_or_else(
+            || {
+                self.sending.take().into_iter().for_each(Sending::finish);
+                Piece::Status(trailers(&Status::ok("")))
+            },
+            Piece::Data,
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::{
     log_settings, message::decode, repository, response_body::MessageBody, state::ServerState,
-    status::status_of,
+    status::status_of, trace_settings,
 };
 
 /// A call of the inference service with a short message: any except inference and loads.
@@ -50,6 +50,7 @@ impl ShortCall {
                 let settings = reply(log_settings::change(&decode(message)?))?;
                 MessageBody::of(&settings, most)
             }
+            "TraceSetting" => MessageBody::of(&self.trace_settings(&decode(message)?)?, most),
             "SystemSharedMemoryStatus" => {
                 let request: pb::SystemSharedMemoryStatusRequest = decode(message)?;
                 no_region("system", &request.name)
@@ -108,6 +109,19 @@ impl ShortCall {
             Some(version) => protocol::model_metadata(model.config(), &[version]),
             None => protocol::model_metadata(model.config(), &model.ready_versions()),
         }))
+    }
+
+    fn trace_settings(&self, request: &pb::TraceSettingRequest) -> Reply<pb::TraceSettingResponse> {
+        if !request.model_name.is_empty() {
+            reply(
+                self.state
+                    .engine
+                    .model(&request.model_name, None)
+                    .map(drop)
+                    .map_err(|_| galatea_trace::unknown_model(&request.model_name)),
+            )?;
+        }
+        reply(trace_settings::change(self.state.options.requests.tracer(), request))
     }
 
     fn model_config(&self, request: pb::ModelConfigRequest) -> Reply<pb::ModelConfigResponse> {
@@ -170,7 +184,6 @@ fn refuse(method: &str, message: Pieces) -> Reply<MessageBody> {
         "CudaSharedMemoryUnregister" => {
             not_supported(decode::<pb::CudaSharedMemoryUnregisterRequest>(message)?, CUDA)
         }
-        "TraceSetting" => not_supported(decode::<pb::TraceSettingRequest>(message)?, "tracing"),
         _ => Err(Status::unimplemented("")),
     }
 }

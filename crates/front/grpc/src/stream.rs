@@ -237,7 +237,7 @@ impl InferStream {
     /// Submits a request to its model. The error is the reply of a refusal.
     fn submit(&mut self, key: ResponseKey, read: Read) -> Result<OpenRequest, OutgoingReply> {
         let Read { id, version, size, decoded, subject, .. } = read;
-        let mut told = self.told.of_request();
+        let mut told = self.told.of_request(&self.state.options.requests);
         told.begins(subject, size);
         let submitted = decoded.and_then(|decoded| {
             let responses = &self.responses;
@@ -252,9 +252,11 @@ impl InferStream {
                 Ok(OpenRequest { id, told, version, running, form, is_strict, size })
             }
             Err(error) => {
+                let sending = told.exchange.begin_sending();
                 told.ended(Some(&error));
                 let size = REPLY_WEIGHT + id.len();
-                Err(OutgoingReply::ready(refusal_reply(&error, id, self.form)).with_size(size))
+                let reply = OutgoingReply::ready(refusal_reply(&error, id, self.form));
+                Err(reply.with_size(size).with_sending(sending))
             }
         }
     }
@@ -292,8 +294,9 @@ impl InferStream {
         if let OrderedItem::Running(open) = entry {
             self.outstanding -= open.size;
             open.told.record_response(&received.response.result);
+            let sending = open.told.exchange.begin_sending();
             open.told.ended(None);
-            let reply = open.only_reply(received, &self.state.options);
+            let reply = open.only_reply(received, &self.state.options).with_sending(sending);
             self.outstanding += reply.size;
             self.memory.grow(reply.size);
             *entry = OrderedItem::Answered(reply);
@@ -306,11 +309,13 @@ impl InferStream {
         let weight = received.weight();
         let Some(open) = self.decoupled.get_mut(&number) else { return };
         open.told.record_response(&received.response.result);
+        let reply = open.reply(received, &self.state.options);
+        let sending = reply.as_ref().and_then(|_| open.told.exchange.begin_sending());
         if is_final {
             open.told.ended(None);
         }
-        match open.reply(received, &self.state.options) {
-            Some(reply) => self.ready.push_back(reply),
+        match reply {
+            Some(reply) => self.ready.push_back(reply.with_sending(sending)),
             None => self.responses.release(weight),
         }
         if is_final && let Some(open) = self.decoupled.remove(&number) {

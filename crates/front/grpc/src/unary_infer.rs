@@ -12,6 +12,7 @@ use bytes::Buf;
 use galatea_engine::call::UnaryAnswer;
 use galatea_frontend::{CompressionFormat, Subject};
 use galatea_protocol::grpc::Envelope;
+use galatea_trace::Sending;
 use galatea_types::{Error, InferResponse, Result};
 use http::Response;
 use tonic::Status;
@@ -74,11 +75,19 @@ impl UnaryInfer {
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<Content>, Status>> {
         let answered = ready!(self.poll_answer(cx));
         Poll::Ready(match answered {
-            Ok(body) => {
+            Ok(mut body) => {
+                body.sending = self.told.exchange.begin_sending();
                 self.told.succeeded(body.size() as u64);
                 Ok(response_body::response(Content::Message(body), self.head.format))
             }
-            Err(status) => Err(self.told.refused(status)),
+            Err(status) => {
+                // A client that has cancelled its call, or whose deadline has passed, is sent nothing.
+                if !matches!(status.code(), tonic::Code::Cancelled | tonic::Code::DeadlineExceeded)
+                {
+                    self.told.exchange.begin_sending().into_iter().for_each(Sending::finish);
+                }
+                Err(self.told.refused(status))
+            }
         })
     }
 
@@ -136,9 +145,7 @@ impl UnaryInfer {
 
     fn submit(&mut self, decoded: Result<Decoded>, subject: Subject) -> Result<(), Status> {
         let exchange = &mut self.told.exchange;
-        if let Some(known) = exchange.subject() {
-            *known = subject;
-        }
+        exchange.set_subject(subject);
         let submitted = decoded.and_then(|decoded| decoded.submit_unary(exchange));
         let (running, answer) = submitted.map_err(|e| status_of(&e))?;
         let deadline = self.head.deadline.map(|at| timer::at(at.into()));

@@ -186,6 +186,9 @@ async fn send(
         }
     })
     .await?;
+    if let Some(sending) = response.sending {
+        sending.finish();
+    }
     let is_broken = connection.io.lock_unpoisoned().is_broken;
     Ok(keeps_alive && !is_broken && encoding != Encoding::UntilClose)
 }

@@ -109,6 +109,7 @@ impl Service {
     /// Reports the end of the request. A streamed body does that itself at its end.
     fn tell(&self, received: &mut ReceivedRequest<'_>, response: &mut Response) {
         let mut exchange = std::mem::take(&mut received.exchange);
+        response.sending = exchange.begin_sending();
         let status = response.head.status;
         match &mut response.body {
             Body::Streamed(streamed) => streamed.tell_by(exchange, status.as_u16()),
@@ -257,6 +258,10 @@ impl Service {
             }
             Route::Model(ModelAction::Ready, model) => management::model_ready(state, model).await,
             Route::Logging => management::log_settings(state, method, received).await,
+            Route::TraceSetting => management::trace_settings(state, method, None, received).await,
+            Route::Model(ModelAction::TraceSetting, model) => {
+                management::trace_settings(state, method, Some(model.name), received).await
+            }
             Route::AllStatistics => management::all_statistics(state, received).await,
             Route::RepositoryIndex => repository::index(state, received).await,
             Route::Load(name) => repository::load(state, name.to_owned(), received).await,

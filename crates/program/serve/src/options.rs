@@ -10,6 +10,7 @@ use galatea_http::{CloudFrontEnd, HttpOptions};
 use galatea_response_cache::RedisSettings;
 use galatea_runtimes::ProgressMaker;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
+use galatea_trace::TraceOptions;
 use galatea_types::{Environment, Stop};
 
 use crate::{
@@ -24,6 +25,8 @@ pub struct ServeOptions {
     pub log: LogSettings,
     /// The destination of the access log; `None`: there is none.
     pub access_log: Option<AccessTarget>,
+    /// The traces of requests: `--trace-config`.
+    pub trace: TraceOptions,
     /// The file of clients' permissions; `None`: anybody may do anything.
     pub auth_policy: Option<PathBuf>,
     /// Without a policy, nobody may change the server.

@@ -24,7 +24,7 @@ use crate::{
     front_ends::{
         FrontEnds, access_log,
         authentication::{self, PolicyWatch},
-        connections, encryption, exposure,
+        connections, encryption, exposure, traces,
     },
     gpus::Gpus,
     memory::BudgetRule,
@@ -54,6 +54,7 @@ pub struct Server {
     _log_changes: Option<Arc<LogChanges>>,
     tls_reload: Option<TlsReload>,
     access_log: access_log::LastLines,
+    _traces: traces::LastTraces,
     options: ServeOptions,
 }
 
@@ -75,6 +76,7 @@ impl Server {
         log_notes(&options.notes);
         let budget_rule = BudgetRule::new(options.memory_budget);
         connections::share(&mut options, budget_rule.budget());
+        let traces = traces::open(&mut options)?;
         let access_log = access_log::open(&mut options)?;
         // A user who asked for encryption gets no server without it.
         let tls_reload = encryption::open(&mut options)?;
@@ -89,6 +91,7 @@ impl Server {
         let engine =
             Engine::new(engine_options(&options, repositories, &gpus), backends.registry());
         add_figures(&engine, &options);
+        engine.add_figures(traces::figures(traces.clone()));
         if let Some(access_log) = access_log.clone() {
             engine.add_figures(access_log::figures(access_log));
         }
@@ -113,6 +116,7 @@ impl Server {
             _log_changes: log_changes,
             tls_reload,
             access_log: access_log::LastLines(access_log),
+            _traces: traces::LastTraces(traces),
             options,
         })
     }

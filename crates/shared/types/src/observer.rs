@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Instant};
 
 use smallvec::SmallVec;
 
-use crate::{InferRequest, Origin, Timeline};
+use crate::{InferRequest, Origin, Responder, Response, ResponseSink, Timeline};
 
 /// The start of a request: its model has received or refused it.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,10 @@ pub enum Cause {
     /// An ensemble executes a step.
     Step,
     /// A model calls another one.
-    ModelCall,
+    ModelCall {
+        /// The model has passed the trace of its own request on.
+        passes_trace: bool,
+    },
 }
 
 /// Observes one request. It travels in the [`RequestContext`](crate::RequestContext), and its methods run on the
@@ -34,6 +37,14 @@ pub trait Observer: fmt::Debug + Send + Sync {
 
     /// Records the end, exactly once: the last response is counted and about to be sent, or the request was refused.
     fn finish(&self, timeline: &Timeline);
+
+    /// Returns whether [`Observer::respond`] does anything. The responses of a request pass its observers only if one wants them.
+    fn wants_responses(&self) -> bool {
+        false
+    }
+
+    /// Records a response, which is about to be sent. The last one comes after the end.
+    fn respond(&self, _: &Response) {}
 
     /// Records that the front end has given the last byte of the answer to its connection. Only requests of clients have an
     /// answer that is sent.
@@ -76,18 +87,68 @@ impl Observers {
         self.0.iter().for_each(|observer| observer.sent(at));
     }
 
+    /// Makes a responder that shows the responses to the observers that want them, and then gives them to `responder`.
+    pub fn watch(&self, responder: Responder) -> Responder {
+        if !self.0.iter().any(|observer| observer.wants_responses()) {
+            return responder;
+        }
+        Responder::calling(ResponseWatcher { observers: self.clone(), responder: Some(responder) })
+    }
+
     /// Makes the observers of a request to `model` that this one causes.
     pub fn child(&self, model: &str, cause: Cause) -> Self {
         Self(self.0.iter().filter_map(|observer| observer.clone().child(model, cause)).collect())
     }
 }
 
+/// Shows responses to observers on their way.
+struct ResponseWatcher {
+    observers: Observers,
+    /// The caller; `None` after the last response.
+    responder: Option<Responder>,
+}
+
+impl ResponseSink for ResponseWatcher {
+    fn respond(&mut self, response: Response) {
+        // A caller that is gone gets no response.
+        if !self.is_closed() {
+            self.observers.0.iter().for_each(|observer| observer.respond(&response));
+        }
+        let Response { result, is_final } = response;
+        match (result, is_final, &mut self.responder) {
+            (Some(result), false, Some(responder)) => drop(responder.send(result)),
+            (result, true, responder) => match (result, responder.take()) {
+                (Some(result), Some(responder)) => responder.finish(result),
+                (None, Some(responder)) => responder.close(),
+                (_, None) => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.responder.as_ref().is_none_or(Responder::is_closed)
+    }
+}
+
+/// Dropped before the last response only if the request is answered by other means.
+impl Drop for ResponseWatcher {
+    fn drop(&mut self) {
+        if let Some(responder) = self.responder.take() {
+            responder.discard();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    };
 
     use super::*;
-    use crate::{LockExt, Protocol};
+    use crate::{Error, LockExt, Protocol};
 
     /// Notes what it is told, under its name.
     #[derive(Clone, Debug)]
@@ -148,5 +209,67 @@ mod tests {
         ]
         .concat();
         assert_eq!(*seen.lock_unpoisoned(), expected);
+    }
+
+    /// Counts the responses that it is shown.
+    #[derive(Debug, Default)]
+    struct Watcher(AtomicUsize);
+
+    impl Observer for Watcher {
+        fn finish(&self, _: &Timeline) {}
+
+        fn wants_responses(&self) -> bool {
+            true
+        }
+
+        fn respond(&self, _: &Response) {
+            self.0.fetch_add(1, Relaxed);
+        }
+
+        fn child(self: Arc<Self>, _: &str, _: Cause) -> Option<Arc<dyn Observer>> {
+            None
+        }
+    }
+
+    #[test]
+    fn responses_pass_the_observers_that_want_them_and_no_others() {
+        let watcher = Arc::new(Watcher::default());
+        let mut observers = Observers::default();
+        observers.add(watcher.clone());
+        let shown = || watcher.0.swap(0, Relaxed);
+        let (responder, mut answer) = Responder::unary();
+        observers.watch(responder).finish(Err(Error::internal("x")));
+        assert_eq!((answer.try_recv().map(|a| a.is_err()), shown()), (Ok(true), 1));
+        let (responder, mut answer) = Responder::unary();
+        drop(observers.watch(responder));
+        assert_eq!((answer.try_recv().map(|a| a.is_err()), shown()), (Ok(true), 1));
+        let (responder, mut answer) = Responder::unary();
+        observers.watch(responder).discard();
+        assert!(answer.try_recv().is_err() && shown() == 0, "answered by other means");
+        let (responder, answer) = Responder::unary();
+        drop(answer);
+        let responder = observers.watch(responder);
+        assert!(responder.is_closed());
+        responder.finish(Err(Error::internal("x")));
+        assert_eq!(shown(), 0, "nobody waits for it");
+    }
+
+    #[test]
+    fn a_stream_of_responses_passes_whole() {
+        let watcher = Arc::new(Watcher::default());
+        let mut observers = Observers::default();
+        observers.add(watcher.clone());
+        let seen = Arc::<Mutex<Vec<(bool, bool)>>>::default();
+        struct Kept(Arc<Mutex<Vec<(bool, bool)>>>);
+        impl ResponseSink for Kept {
+            fn respond(&mut self, response: Response) {
+                self.0.lock_unpoisoned().push((response.result.is_some(), response.is_final));
+            }
+        }
+        let mut responder = observers.watch(Responder::calling(Kept(seen.clone())));
+        assert!(responder.send(Err(Error::internal("one"))));
+        responder.close();
+        assert_eq!(*seen.lock_unpoisoned(), [(true, false), (false, true)]);
+        assert_eq!(watcher.0.load(Relaxed), 2);
     }
 }

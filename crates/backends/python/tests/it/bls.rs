@@ -365,8 +365,13 @@ impl Observer for Calls {
     fn finish(&self, _: &Timeline) {}
 
     fn child(self: Arc<Self>, model: &str, cause: Cause) -> Option<Arc<dyn Observer>> {
-        assert_eq!(cause, Cause::ModelCall);
-        Some(Arc::new(Call { text: format!("{}: {model}", self.name), ended: self.ended.clone() }))
+        let traced = match cause {
+            Cause::ModelCall { passes_trace: true } => ", traced",
+            Cause::ModelCall { passes_trace: false } => "",
+            Cause::Step => " as a step",
+        };
+        let text = format!("{}: {model}{traced}", self.name);
+        Some(Arc::new(Call { text, ended: self.ended.clone() }))
     }
 }
 
@@ -420,7 +425,7 @@ fn a_call_with_a_trace_is_a_child_of_that_request() {
         return out
 "#,
     );
-    assert_eq!(observed_calls(traced, &["a", "b"]), ["b: twice", "a: twice"]);
+    assert_eq!(observed_calls(traced, &["a", "b"]), ["b: twice, traced", "a: twice, traced"]);
 }
 
 #[test]

@@ -13,8 +13,10 @@ use std::{
 };
 
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
+use galatea_trace::{FrontEndTrace, Sending, Tracer};
 use galatea_types::{
-    CallRecord, Code, Error, Identity, InferRequest, Observers, RequestContext, TraceContext,
+    CallRecord, Code, Error, Identity, InferRequest, Observers, Protocol, RequestContext,
+    TraceContext,
 };
 
 use crate::client::Peer;
@@ -28,10 +30,11 @@ pub use self::{
     subject::Subject,
 };
 
-/// The log of requests, used by all front ends.
+/// The log and the traces of requests, used by all front ends.
 #[derive(Clone, Debug, Default)]
 pub struct RequestLog {
     access: Option<Arc<AccessLog>>,
+    tracer: Arc<Tracer>,
 }
 
 /// These are per process because the log and the limits on its lines are.
@@ -45,8 +48,18 @@ pub fn recent_failures() -> &'static RecentFailures {
 
 impl RequestLog {
     /// Returns a request log that also writes to this access log.
-    pub fn with_access_log(access: Arc<AccessLog>) -> Self {
-        Self { access: Some(access) }
+    pub fn with_access_log(self, access: Arc<AccessLog>) -> Self {
+        Self { access: Some(access), ..self }
+    }
+
+    /// Returns a request log whose requests this tracer may trace.
+    pub fn with_tracer(self, tracer: Arc<Tracer>) -> Self {
+        Self { tracer, ..self }
+    }
+
+    /// Returns the tracer.
+    pub fn tracer(&self) -> &Arc<Tracer> {
+        &self.tracer
     }
 }
 
@@ -104,6 +117,8 @@ struct OpenExchange {
     is_routine: bool,
     /// The access log entry, if there is an access log.
     entry: Option<Box<Entry>>,
+    /// The trace, if requests are traced.
+    trace: Option<Box<FrontEndTrace>>,
 }
 
 /// The spans of one trace.
@@ -143,7 +158,23 @@ impl RequestLog {
         log::debug!("{} request: {call}", title(call.protocol));
         let spans = trace.and_then(TraceContext::parse).map(Spans::below);
         let entry = self.access.as_ref().map(|log| Entry::new(log.clone(), call));
-        Exchange(Some(OpenExchange::new(call.protocol, peer, spans, entry)))
+        let mut open = OpenExchange::new(call.protocol, peer, spans, entry);
+        open.trace = self.begin_trace(call.protocol);
+        Exchange(Some(open))
+    }
+
+    /// Begins the record of another request of the call that `exchange` records, such as the next one of a stream.
+    pub fn begin_next(&self, exchange: &Exchange) -> Exchange {
+        let mut next = exchange.of_same_call();
+        if let Some(open) = &mut next.0 {
+            open.trace = self.begin_trace(open.protocol);
+        }
+        next
+    }
+
+    #[inline]
+    fn begin_trace(&self, protocol: &str) -> Option<Box<FrontEndTrace>> {
+        self.tracer.begin(if protocol == "grpc" { Protocol::Grpc } else { Protocol::Http })
     }
 }
 
@@ -163,6 +194,7 @@ impl OpenExchange {
             is_submitted: false,
             is_routine: false,
             entry,
+            trace: None,
         }
     }
 }
@@ -193,8 +225,7 @@ impl Entry {
 }
 
 impl Exchange {
-    /// Returns the record of another request of the same call, such as the next one of a stream.
-    pub fn of_same_call(&self) -> Exchange {
+    fn of_same_call(&self) -> Exchange {
         let Some(open) = &self.0 else { return Exchange(None) };
         let entry = open.entry.as_ref();
         let entry = entry.map(|entry| Entry::new(entry.log.clone(), &entry.call(open.protocol)));
@@ -204,9 +235,12 @@ impl Exchange {
         Exchange(Some(other))
     }
 
-    /// Returns the subject, as far as it is known now.
-    pub fn subject(&mut self) -> Option<&mut Subject> {
-        self.0.as_mut().map(|open| &mut open.subject)
+    /// Sets the subject, which was read elsewhere.
+    pub fn set_subject(&mut self, subject: Subject) {
+        if let Some(open) = &mut self.0 {
+            open.subject = subject;
+            open.choose_trace();
+        }
     }
 
     /// Returns the subject if there is an access log. Only the access log reports a requested model that does not
@@ -225,8 +259,12 @@ impl Exchange {
 
     /// Records that `bytes` bytes of the body or message have arrived.
     pub fn record_received(&mut self, bytes: usize) {
-        if let Some(entry) = self.entry() {
+        let Some(open) = &mut self.0 else { return };
+        if let Some(entry) = &mut open.entry {
             entry.bytes_in += bytes as u64;
+        }
+        if let Some(trace) = &mut open.trace {
+            trace.record_received();
         }
     }
 
@@ -235,6 +273,13 @@ impl Exchange {
         if let Some(entry) = self.entry() {
             entry.bytes_out += bytes as u64;
         }
+    }
+
+    /// Records that the front end begins to send an answer. Returns the part of the trace that records the end of that, if the
+    /// request is traced.
+    #[inline]
+    pub fn begin_sending(&self) -> Option<Sending> {
+        self.0.as_ref()?.trace.as_ref()?.begin_sending()
     }
 
     /// Marks the request as routine, such as a health check or a read of the metrics. The access log has it only if it
@@ -296,8 +341,9 @@ impl CallRecord for Exchange {
     }
 
     fn record_model(&mut self, model: &Arc<str>, version: i64) {
-        if let Some(subject) = self.subject() {
-            subject.record_model(model, version);
+        if let Some(open) = &mut self.0 {
+            open.subject.record_model(model, version);
+            open.choose_trace();
         }
     }
 
@@ -306,6 +352,8 @@ impl CallRecord for Exchange {
         open.is_submitted = true;
         open.subject.record_submitted(request, context);
         context.trace_context = open.spans.as_ref().map(|spans| Box::new(spans.request));
+        let observer = open.trace.as_ref().and_then(|trace| trace.observer());
+        observer.into_iter().for_each(|observer| context.observers.add(observer));
         if let Some(entry) = &mut open.entry {
             context.timeline.arrived = Some(entry.since);
             context.observers.add(entry.times.clone());
@@ -315,6 +363,13 @@ impl CallRecord for Exchange {
 }
 
 impl OpenExchange {
+    /// Decides whether the request is traced, if its model is known.
+    fn choose_trace(&mut self) {
+        if let (Some(trace), Some(model)) = (&mut self.trace, self.subject.found_model()) {
+            trace.set_model(model);
+        }
+    }
+
     fn finish(&self, call: &Call<'_>, answer: &Answer<'_>) {
         if let Some(failure) = answer.failure {
             self.tell_failure(failure, call, Some(answer.status));

@@ -35,6 +35,11 @@ impl Subject {
         if self.is_known { self.model() } else { "" }
     }
 
+    /// Returns the model that the request reached.
+    pub(super) fn found_model(&self) -> Option<&str> {
+        self.model.as_deref().filter(|_| self.is_known)
+    }
+
     pub(super) fn version(&self) -> Option<i64> {
         self.version
     }

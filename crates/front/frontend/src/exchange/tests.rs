@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use galatea_telemetry::access_log::{AccessFormat, AccessTarget};
+use galatea_trace::{Levels, Settings, TraceOptions};
 use galatea_types::Timeline;
 
 use super::*;
@@ -21,7 +22,7 @@ fn lines(act: impl FnOnce(&RequestLog)) -> Vec<String> {
     let path = folder.path().join("access.log");
     let target = AccessTarget::File(path.clone());
     let access = AccessLog::open(&target, AccessFormat::Text).expect("open");
-    act(&RequestLog::with_access_log(Arc::new(access)));
+    act(&RequestLog::default().with_access_log(Arc::new(access)));
     read(&path)
 }
 
@@ -118,8 +119,10 @@ fn each_request_of_a_stream_is_logged() {
     let lines = lines(|log| {
         let mut call = log.begin(peer(), &CALL, Some(HEADER.as_bytes()));
         for id in ["a", "b"] {
-            let mut one = call.of_same_call();
-            one.subject().expect("open").set_id(id);
+            let mut one = log.begin_next(&call);
+            let mut subject = Subject::default();
+            subject.set_id(id);
+            one.set_subject(subject);
             one.finish(|| CALL, &OK);
         }
         call.finish(|| CALL, &OK);
@@ -147,4 +150,33 @@ fn failed_health_checks_are_logged() {
         }
     });
     assert!(lines.len() == 1 && lines.iter().all(|line| line.contains("status=400")), "{lines:?}");
+}
+
+#[test]
+fn only_a_request_that_is_chosen_is_traced() {
+    let levels = Levels { timestamps: true, ..Levels::OFF };
+    let settings = Settings { levels, rate: 2, ..Settings::default() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("t.json");
+    let options = TraceOptions { settings, file: file.clone(), ..TraceOptions::default() };
+    let tracer = Arc::new(Tracer::new(options));
+    let log = RequestLog::default().with_tracer(tracer.clone());
+    let call = log.begin(peer(), &CALL, None);
+    for is_traced in [false, true, false] {
+        let mut exchange = log.begin_next(&call);
+        exchange.record_model(&"m".into(), 1);
+        let mut context = RequestContext::new();
+        exchange.record_submitted(&InferRequest::new("m"), &mut context);
+        assert_eq!(!context.observers.is_empty(), is_traced);
+        let sending = exchange.begin_sending();
+        assert_eq!(sending.is_some(), is_traced);
+        exchange.finish(|| CALL, &OK);
+        sending.into_iter().for_each(Sending::finish);
+    }
+    drop(call);
+    tracer.close();
+    let text = fs::read_to_string(file).expect("a file");
+    for event in ["HTTP_RECV_START", "HTTP_SEND_START", "HTTP_SEND_END"] {
+        assert_eq!(text.matches(event).count(), 1, "{event}: {text}");
+    }
 }

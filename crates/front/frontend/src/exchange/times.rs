@@ -66,7 +66,7 @@ mod tests {
             let child = times.clone().child("step", Cause::Step);
             child.expect("a child").finish(&step);
         }
-        assert!(times.clone().child("called", Cause::ModelCall).is_none());
+        assert!(times.clone().child("called", Cause::ModelCall { passes_trace: true }).is_none());
         let expected = (Duration::from_millis(4), Duration::from_millis(14));
         assert_eq!(times.queue_and_compute(), Some(expected));
     }

@@ -384,7 +384,6 @@ async fn unsupported_calls_are_refused() {
                     .await,
             ),
         ),
-        ("trace", outcome(client.trace_setting(pb::TraceSettingRequest::default()).await)),
     ] {
         assert_eq!(code, Code::Unimplemented, "{what}");
         assert!(text.ends_with("is not supported by this server"), "{what}: {text}");

@@ -175,7 +175,7 @@ mod tests {
     use crate::request::route;
 
     /// Routes of extensions that are not built answer that, and are not described.
-    const NOT_DESCRIBED: [&str; 2] = ["trace/setting", "register"];
+    const NOT_DESCRIBED: [&str; 1] = ["register"];
 
     /// Paths and methods that the document names whatever models there are, methods in capitals.
     fn base_routes() -> Vec<(String, String)> {
@@ -212,8 +212,15 @@ mod tests {
             ["", "/ready", "/config", "/stats", "/infer", "/generate", "/generate_stream"];
         let of_versions = actions.iter().map(|a| format!("{model}/versions/{{model_version}}{a}"));
         let of_models = actions.iter().map(|action| format!("{model}{action}"));
-        let others =
-            ["/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/stats", "/v2/logging"];
+        let others = [
+            "/v2",
+            "/v2/health/live",
+            "/v2/health/ready",
+            "/v2/models/stats",
+            "/v2/logging",
+            "/v2/trace/setting",
+            "/v2/models/{model_name}/trace/setting",
+        ];
         let repository = ["index", "models/{model_name}/load", "models/{model_name}/unload"];
         let repository = repository.map(|path| format!("/v2/repository/{path}"));
         let regions = ["system", "cuda"].map(|kind| format!("/v2/{kind}sharedmemory"));

@@ -8,6 +8,7 @@ use galatea_protocol::{
     model_metadata, model_statistics, server_metadata,
 };
 use galatea_telemetry::logger::{self, LogChange};
+use galatea_trace::unknown_model;
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -53,9 +54,9 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead)
             failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
         }
         Route::SharedMemory(kind, action, region) => shared_memory(kind, action, region),
-        Route::TraceSetting => not_supported("trace"),
         // Answered elsewhere.
         Route::AllStatistics
+        | Route::TraceSetting
         | Route::RepositoryIndex
         | Route::Load(_)
         | Route::Unload(_)
@@ -99,9 +100,9 @@ fn respond_for_model(state: &ServerState, action: ModelAction, model: ModelPath<
             let entries = state.engine.statistics(Some(model.name), version);
             ok_or_failure(entries.map(statistics_document))
         }
-        ModelAction::TraceSetting => not_supported("trace"),
         // Answered elsewhere.
         ModelAction::Ready
+        | ModelAction::TraceSetting
         | ModelAction::Infer
         | ModelAction::Generate
         | ModelAction::GenerateStream => not_found(),
@@ -171,6 +172,36 @@ pub(crate) async fn log_settings(
         _ => Ok(()),
     };
     ok_or_failure(changed.map(|()| http::log_settings(&logger::settings())))
+}
+
+/// Makes the change that a POST asks for, and returns the trace settings of the server, or of `model`.
+pub(crate) async fn trace_settings(
+    state: &ServerState,
+    method: &Method,
+    model: Option<&str>,
+    received: &mut ReceivedRequest<'_>,
+) -> Response {
+    if let Some(name) = model
+        && state.engine.model(name, None).is_err()
+    {
+        return failure(&unknown_model(name), JSON);
+    }
+    let changed = match *method {
+        Method::POST => change_trace(state, model, received).await,
+        _ => Ok(()),
+    };
+    let tracer = state.options.requests.tracer();
+    ok_or_failure(changed.map(|()| http::trace_settings(&tracer.settings(model))))
+}
+
+async fn change_trace(
+    state: &ServerState,
+    model: Option<&str>,
+    received: &mut ReceivedRequest<'_>,
+) -> Result<()> {
+    let body = received.body(None, state.json_limit()).await?;
+    let change = http::decode_trace_change(&body)?;
+    Ok(state.options.requests.tracer().change(model, &change)?)
 }
 
 async fn change_log(state: &ServerState, received: &mut ReceivedRequest<'_>) -> Result<()> {

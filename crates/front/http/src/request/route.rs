@@ -219,7 +219,9 @@ impl<'p> Route<'p> {
     pub fn changes_server(&self, method: &Method) -> bool {
         match self {
             Self::Load(_) | Self::Unload(_) => true,
-            Self::Logging => method == Method::POST,
+            Self::Logging | Self::TraceSetting | Self::Model(ModelAction::TraceSetting, _) => {
+                method == Method::POST
+            }
             _ => false,
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod stream;
 pub(crate) mod streamed_body;
 
 use galatea_http1::ResponseHead;
+use galatea_trace::Sending;
 use galatea_types::Error;
 use http::StatusCode;
 
@@ -18,11 +19,13 @@ pub(crate) struct Response {
     pub body: Body,
     /// The failure of the request, for the log.
     pub failed: Option<Error>,
+    /// The end of its trace, if the request is traced.
+    pub sending: Option<Sending>,
 }
 
 impl Response {
     /// Returns a response without headers.
     pub fn new(status: StatusCode, body: Body) -> Self {
-        Self { head: ResponseHead::new(status), body, failed: None }
+        Self { head: ResponseHead::new(status), body, failed: None, sending: None }
     }
 }

@@ -84,7 +84,6 @@ fn unsupported_calls_are_refused_by_name() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
     for (method, path, name) in [
-        ("GET", "/v2/trace/setting", "trace"),
         ("POST", "/v2/systemsharedmemory/region/r/register", "system shared memory"),
         ("POST", "/v2/cudasharedmemory/region/r/register", "cuda shared memory"),
     ] {
@@ -97,6 +96,34 @@ fn unsupported_calls_are_refused_by_name() {
         404,
         JSON,
         r#"{"error":"Unable to find system shared memory region: 'r'"}"#,
+    );
+}
+
+#[test]
+fn trace_settings_are_read_and_changed() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let settings = |rate| {
+        format!(
+            r#"{{"trace_level":["OFF"],"trace_rate":"{rate}","trace_count":"-1","log_frequency":"0","trace_file":"","trace_mode":"triton"}}"#
+        )
+    };
+    client.get("/v2/trace/setting").check(200, JSON, &settings("1000"));
+    client.post("/v2/trace/setting", r#"{"trace_rate":"7"}"#).check(200, JSON, &settings("7"));
+    let of_model = "/v2/models/simple/trace/setting";
+    client.post(of_model, r#"{"trace_rate":"3"}"#).check(200, JSON, &settings("3"));
+    client.get(of_model).check(200, JSON, &settings("3"));
+    client.get("/v2/trace/setting").check(200, JSON, &settings("7"));
+    client.post("/v2/trace/setting", r#"{"trace_level":["TIMESTAMPS"],"trace_rate":"1"}"#).check(
+        400,
+        JSON,
+        r#"{"error":"Attempting to set invalid trace setting :trace file name is not given"}"#,
+    );
+    client.get("/v2/trace/setting").check(200, JSON, &settings("7"));
+    client.get("/v2/models/none/trace/setting").check(
+        400,
+        JSON,
+        r#"{"error":"Request for unknown model : none"}"#,
     );
 }
 

@@ -1,5 +1,6 @@
 //! Errors of request bodies. Clients match on their texts, which are Triton's.
 
+use galatea_trace::SettingsError;
 use galatea_types::{Code, DataType, Error, Shape};
 use thiserror::Error;
 
@@ -156,6 +157,9 @@ pub(super) enum DecodeError {
     LogFile,
     #[error("invalid argument for --log_format, got: {0}")]
     LogFormat(String),
+
+    #[error(transparent)]
+    TraceSettings(#[from] SettingsError),
 }
 
 /// Lists the data sources in Triton's words.
@@ -190,7 +194,7 @@ impl DecodeError {
             | Self::KeywordNotObject(_)
             | Self::LoadParameter => Code::Internal,
             Self::NoMemory => Code::Exhausted,
-            Self::LogFile => Code::Unsupported,
+            Self::LogFile | Self::TraceSettings(SettingsError::File) => Code::Unsupported,
             Self::LogFormat(_) => Code::Unavailable,
             _ => Code::InvalidArg,
         }

@@ -35,6 +35,7 @@ mod sagemaker;
 mod tensor_data;
 #[cfg(test)]
 mod tests;
+mod trace_settings;
 
 pub use decode::decode;
 pub use documents::{error_body, statistics, to_json};
@@ -45,3 +46,4 @@ pub use lines::{decode_for_lines, error_line, response_line};
 pub use log_settings::{decode_log_change, log_settings};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
 pub use sagemaker::{SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_models};
+pub use trace_settings::{decode_trace_change, trace_settings};

@@ -3,7 +3,6 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
-use galatea_frontend::RequestLog;
 use galatea_telemetry::{
     access_log::{AccessFormat, AccessLog, AccessTarget},
     families,
@@ -28,7 +27,7 @@ pub fn open(options: &mut ServeOptions) -> Result<Option<Arc<AccessLog>>> {
         };
         format!("failed to open access log '{}' (--access-log)", file.display())
     })?);
-    let requests = RequestLog::with_access_log(log.clone());
+    let requests = options.http_options.requests.clone().with_access_log(log.clone());
     options.http_options.requests = requests.clone();
     options.grpc_options.requests = requests;
     Ok(Some(log))

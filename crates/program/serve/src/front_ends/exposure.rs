@@ -84,6 +84,7 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
              (--model-control-mode=explicit)",
         ),
         (changes && is_open(ApiCategory::Logging), "the settings of the log, except its file"),
+        (changes && is_open(ApiCategory::Trace), "the settings of traces, except their file"),
         (http && options.http_options.has_console, "the console (--console=false)"),
         (serves("metrics"), "metrics"),
     ];

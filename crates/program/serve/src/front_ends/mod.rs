@@ -7,6 +7,7 @@ pub mod connections;
 pub mod encryption;
 pub mod exposure;
 mod socket;
+pub mod traces;
 
 use std::{
     mem,

@@ -6,6 +6,7 @@ use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
 use galatea_engine::ResourceSupply;
 use galatea_serve::ServeOptions;
+use galatea_trace::{Levels, TraceMode};
 
 #[derive(Debug, Default)]
 pub struct ServeFlags {
@@ -83,10 +84,25 @@ pub struct CacheFlags {
 /// The options of tracing.
 #[derive(Debug, Default)]
 pub struct TraceFlags {
-    /// The warning about the first level that is not OFF.
-    pub(super) asked: Option<Notice>,
-    /// A level OFF was given, which overrides all others.
+    pub(super) mode: TraceMode,
+    /// The values of `--trace-config`.
+    pub(super) config: TraceValues,
+    /// The values of the deprecated options.
+    pub(super) deprecated: TraceValues,
+    /// `--trace-level=OFF` was given, which overrides all other levels.
     pub(super) is_off: bool,
+    /// Settings of mode `triton` that Triton only shows.
+    pub(super) others: Vec<(String, String)>,
     /// Settings of `--trace-config` that also have a deprecated option, as given.
     pub(super) configured: Vec<&'static str>,
+}
+
+/// Values of tracing in one form of the options.
+#[derive(Debug, Default)]
+pub(super) struct TraceValues {
+    pub levels: Option<Levels>,
+    pub rate: Option<i32>,
+    pub count: Option<i32>,
+    pub log_frequency: Option<i32>,
+    pub file: Option<String>,
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use galatea_command_line::{OptionRow, rows};
 use galatea_frontend::{ClientLimitSettings, RequestRate};
+use galatea_trace::Settings;
 
 use super::*;
 
@@ -295,7 +296,7 @@ fn host_policies_must_suit_this_machine() {
 
 #[test]
 fn neutral_values_of_unsupported_flags_give_no_warning() {
-    for harmless in ["--rate-limit=OFF", "--model-namespacing=0", "--trace-level=off"] {
+    for harmless in ["--rate-limit=OFF", "--model-namespacing=0"] {
         let flags = parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
         assert!(!flags.notices.iter().any(is_missing), "{harmless}");
     }
@@ -307,12 +308,43 @@ fn is_missing(notice: &Notice) -> bool {
 
 #[test]
 fn flags_that_affect_only_speed_or_observation_are_warned_about() {
-    for asking in ["--trace-level=MIN", "--trace-config=level=TENSORS", "--allow-client-shm=true"] {
-        let flags = parsed(&[asking]).unwrap_or_else(|e| panic!("{asking}: {e}"));
-        assert_eq!(flags.notices.iter().filter(|n| is_missing(n)).count(), 1, "{asking}");
+    let flags = parsed(&["--allow-client-shm=true"]).expect("good");
+    assert_eq!(flags.notices.iter().filter(|notice| is_missing(notice)).count(), 1);
+}
+
+#[test]
+fn trace_levels_add_up_and_only_the_deprecated_off_wins() {
+    let levels = |words: &[&str]| parsed(words).expect("good").serve.trace.settings.levels.names();
+    let (timestamps, tensors) = ("--trace-config=level=Timestamps", "--trace-config=level=tensors");
+    assert_eq!(levels(&[timestamps, "--trace-config=level=OFF"]), ["TIMESTAMPS"]);
+    assert_eq!(levels(&[tensors, timestamps]), ["TIMESTAMPS", "TENSORS"]);
+    assert_eq!(levels(&["--trace-level=MIN", tensors]), ["TIMESTAMPS", "TENSORS"]);
+    assert_eq!(levels(&["--trace-level=OFF", tensors]), ["OFF"]);
+    for name in ["true", "on", "min", "MAX"] {
+        assert_eq!(levels(&[&format!("--trace-config=level={name}")]), ["TIMESTAMPS"], "{name}");
     }
-    let off = parsed(&["--trace-level=MIN", "--trace-config=level=off"]).expect("good");
-    assert!(!off.notices.iter().any(is_missing), "OFF wins");
+    assert_eq!(levels(&["--trace-config=triton,level=TENSORS"]), ["OFF"]);
+}
+
+#[test]
+fn trace_settings_win_over_their_deprecated_options() {
+    let flags = parsed(&[
+        "--trace-config=rate=5",
+        "--trace-rate=7",
+        "--trace-count=-5",
+        "--trace-file=/old",
+        "--trace-config=triton,log-frequency=3",
+        "--trace-config=triton,level=X",
+        "--trace-config=opentelemetry,url=y",
+        "--trace-config=TRITON,file=/new",
+        "--trace-model-calls=1",
+    ]);
+    let trace = flags.expect("good").serve.trace;
+    let Settings { rate, count, log_frequency, .. } = trace.settings;
+    assert_eq!((rate, count, log_frequency), (5, -5, 3));
+    assert_eq!(trace.file.to_str(), Some("/new"));
+    assert_eq!(trace.others, [("level".to_owned(), "X".to_owned())]);
+    assert!(trace.traces_all_calls);
 }
 
 #[test]

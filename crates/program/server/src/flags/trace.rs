@@ -1,12 +1,12 @@
-//! Options of tracing. They are read as in Triton, but nothing is traced yet: an option that enables traces gives a warning
-//! at start.
+//! Options of tracing: `--trace-config`, and the deprecated ones of the same effect.
 
 use galatea_command_line::{BadValue, Notice, Occurrence, ValueError};
+use galatea_trace::{Levels, TraceMode};
 
 use super::{
     error::StoreResult,
-    serve_flags::{ServeFlags, TraceFlags},
-    setting::{Setting, missing, part},
+    serve_flags::{ServeFlags, TraceValues},
+    setting::{Setting, part},
 };
 
 /// Settings of `--trace-config`, with the deprecated options of the same effect.
@@ -18,9 +18,12 @@ const SETTINGS: [(Option<&str>, &str); 5] = [
     (Some("triton"), "log-frequency"),
 ];
 
-/// Reads `--trace-level`.
+/// Reads `--trace-level`. As in Triton, OFF wins over all other levels, but only here.
 pub(super) fn level(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
-    take_level(flags, given, &given.text).map_err(|reason| given.bad(reason).into())
+    let level = named_level(&given.text).map_err(|reason| given.bad(reason))?;
+    flags.trace.is_off |= !level.is_on();
+    flags.trace.deprecated.levels = Some(level);
+    Ok(())
 }
 
 /// Reads `--trace-config`.
@@ -34,35 +37,45 @@ pub(super) fn config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult 
         return Err(given.bad(ValueError::Rejected(text)).into());
     }
     let setting = Setting::parse(given, "'<trace mode>,<setting>=<value>'")?;
-    if let Some(mode) = setting.owner {
-        check_mode(mode).map_err(|reason| given.bad(reason))?;
-    }
-    let checked = check(flags, given, &setting);
-    checked.map_err(|reason| BadValue { option: spelled(&setting), reason })?;
-    let known = SETTINGS.iter().find(|known| **known == (setting.owner, setting.key));
+    let owner = setting.owner.map(mode).transpose().map_err(|reason| given.bad(reason))?;
+    let stored = store(flags, given, owner, &setting);
+    stored.map_err(|reason| BadValue { option: spelled(&setting), reason })?;
+    let known = SETTINGS.iter().find(|known| **known == (owner.map(TraceMode::name), setting.key));
     flags.trace.configured.extend(known.map(|(_, key)| *key));
     Ok(())
 }
 
-fn check(
+fn store(
     flags: &mut ServeFlags,
     given: &Occurrence,
+    owner: Option<TraceMode>,
     setting: &Setting<'_>,
 ) -> Result<(), ValueError> {
-    let Setting { owner, key, value } = *setting;
-    let number = || part::<i32>(given, value).map(drop).map_err(|error| error.reason);
-    match (owner.map(str::to_ascii_lowercase).as_deref(), key) {
-        (None, "rate" | "count") | (Some("triton"), "log-frequency") => number(),
-        (None, "mode") => check_mode(value),
-        (None, "level") => take_level(flags, given, value),
-        _ => Ok(()),
+    let Setting { key, value, .. } = *setting;
+    let number = || part::<i32>(given, value).map_err(|error| error.reason);
+    let trace = &mut flags.trace;
+    match (owner, key) {
+        (None, "rate") => trace.config.rate = Some(number()?),
+        (None, "count") => trace.config.count = Some(number()?),
+        (None, "mode") => trace.mode = mode(value)?,
+        (None, "level") => {
+            let level = named_level(value)?;
+            trace.config.levels = Some(both(trace.config.levels, level));
+        }
+        (Some(TraceMode::Triton), "file") => trace.config.file = Some(value.to_owned()),
+        (Some(TraceMode::Triton), "log-frequency") => trace.config.log_frequency = Some(number()?),
+        (Some(TraceMode::Triton), other) => {
+            trace.others.push((other.to_owned(), value.to_owned()));
+        }
+        (None | Some(TraceMode::OpenTelemetry), _) => {}
     }
+    Ok(())
 }
 
-/// Adds the warnings about tracing, once all options are known.
+/// Stores the settings, once all options are known, and warns about those that are given in both forms.
 pub(super) fn finish(flags: &mut ServeFlags) {
-    let TraceFlags { asked, is_off, configured } = std::mem::take(&mut flags.trace);
-    for key in configured {
+    let trace = std::mem::take(&mut flags.trace);
+    for key in trace.configured {
         let option = format!("'--trace-{key}'");
         let is_given =
             |notice: &Notice| matches!(notice, Notice::Warning(text) if text.starts_with(&option));
@@ -73,43 +86,48 @@ pub(super) fn finish(flags: &mut ServeFlags) {
             )));
         }
     }
-    flags.notices.extend(asked.filter(|_| !is_off));
+    let TraceValues { levels, rate, count, log_frequency, file } = trace.config;
+    let (old, options) = (trace.deprecated, &mut flags.serve.trace);
+    let settings = &mut options.settings;
+    let levels = both(levels, old.levels.unwrap_or_default());
+    settings.levels = if trace.is_off { Levels::OFF } else { levels };
+    // Negative numbers count as large ones, as in Triton.
+    let unsigned = |number: i32| number.cast_unsigned();
+    settings.rate = rate.or(old.rate).map_or(settings.rate, unsigned);
+    settings.count = count.or(old.count).unwrap_or(settings.count);
+    let log_frequency = log_frequency.or(old.log_frequency);
+    settings.log_frequency = log_frequency.map_or(settings.log_frequency, unsigned);
+    options.file = file.or(old.file).unwrap_or_default().into();
+    (options.mode, options.others) = (trace.mode, trace.others);
 }
 
-fn take_level(flags: &mut ServeFlags, given: &Occurrence, level: &str) -> Result<(), ValueError> {
-    match is_on(level).ok_or_else(|| bad_level(level))? {
-        true => {
-            flags.trace.asked.get_or_insert(missing(given, "requests cannot be traced"));
-        }
-        false => flags.trace.is_off = true,
-    }
-    Ok(())
+fn both(one: Option<Levels>, other: Levels) -> Levels {
+    let one = one.unwrap_or_default();
+    Levels { timestamps: one.timestamps || other.timestamps, tensors: one.tensors || other.tensors }
 }
 
-/// Returns true if a level traces anything; `None`: it is not a level.
-fn is_on(level: &str) -> Option<bool> {
-    match level.to_ascii_lowercase().as_str() {
-        "false" | "off" => Some(false),
-        "true" | "on" | "min" | "max" | "timestamps" | "tensors" => Some(true),
-        _ => None,
-    }
-}
-
-fn bad_level(level: &str) -> ValueError {
+fn named_level(level: &str) -> Result<Levels, ValueError> {
     let level = level.to_ascii_lowercase();
-    ValueError::Rejected(format!(
-        "invalid value for trace level option: {level} (use OFF, TIMESTAMPS or TENSORS)"
-    ))
-}
-
-fn check_mode(mode: &str) -> Result<(), ValueError> {
-    let mode = mode.to_ascii_lowercase();
-    match mode.as_str() {
-        "triton" | "opentelemetry" => Ok(()),
+    match level.as_str() {
+        "false" | "off" => Ok(Levels::OFF),
+        "true" | "on" | "min" | "max" | "timestamps" => {
+            Ok(Levels { timestamps: true, ..Levels::OFF })
+        }
+        "tensors" => Ok(Levels { tensors: true, ..Levels::OFF }),
         _ => Err(ValueError::Rejected(format!(
-            "invalid value for trace mode option: {mode}. Available options are \"triton\" and \"opentelemetry\""
+            "invalid value for trace level option: {level} (use OFF, TIMESTAMPS or TENSORS)"
         ))),
     }
+}
+
+fn mode(name: &str) -> Result<TraceMode, ValueError> {
+    let name = name.to_ascii_lowercase();
+    let known = TraceMode::ALL.into_iter().find(|mode| mode.name() == name);
+    known.ok_or_else(|| {
+        ValueError::Rejected(format!(
+            "invalid value for trace mode option: {name}. Available options are \"triton\" and \"opentelemetry\""
+        ))
+    })
 }
 
 /// Returns the option with its setting, such as `--trace-config triton,log-frequency`.

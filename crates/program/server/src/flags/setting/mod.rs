@@ -16,7 +16,7 @@ use galatea_serve::MemorySize;
 pub(super) use self::{
     devices::{gpu_bytes, gpu_limit, host_policy, rate_limit_resource, safe_port_range},
     metrics::metrics_config,
-    parts::{Setting, missing, part},
+    parts::{Setting, part},
 };
 use super::{
     error::{FlagError, StoreResult},

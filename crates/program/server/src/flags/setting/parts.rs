@@ -1,6 +1,6 @@
 //! Parts of values that several options have.
 
-use galatea_command_line::{BadValue, Kind, Notice, Occurrence};
+use galatea_command_line::{BadValue, Kind, Occurrence};
 
 /// A setting of the form `{owner},{key}={value}` or `{key}={value}`.
 pub(in super::super) struct Setting<'a> {
@@ -29,9 +29,4 @@ pub(in super::super) fn part<T: TryFrom<i64>>(
 ) -> Result<T, BadValue> {
     let kind = Kind::Integer { min: i64::MIN, max: i64::MAX };
     Occurrence { kind, text: text.to_owned(), ..given.clone() }.integer()
-}
-
-/// Makes a notice: the server lacks this function and starts without it.
-pub(in super::super) fn missing(given: &Occurrence, what: &'static str) -> Notice {
-    Notice::Missing { option: given.names.plain(), value: given.text.clone(), what }
 }

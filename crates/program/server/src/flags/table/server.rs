@@ -83,12 +83,14 @@ pub const METRICS: &[Row] = options! {
 };
 
 pub const TRACING: &[Row] = options! {
-    /// Trace settings, global (<setting>=<value>) or of a mode (<mode>,<setting>=<value>). Requests cannot be traced
-    /// yet: a level other than OFF is accepted with a warning.
+    /// Trace settings: level=OFF, TIMESTAMPS or TENSORS, rate=<n> to trace every nth request, count=<n> to trace that
+    /// many, triton,file=<path> for the file of the traces, triton,log-frequency=<n> for a numbered file after every n
+    /// traces. May be repeated; levels add up.
     "trace-config" => Row::of(Kind::Form("<string>,<string>=<string>")).stores(trace::config),
+    /// Trace the requests that Python models send to other models even if they do not pass trace=request.trace().
+    "trace-model-calls" => Row::of(Kind::Bool)
+        .default("false").fills(|o| &mut o.serve.trace.traces_all_calls),
 };
-
-const TRACING_RESTS: &str = "tracing is off";
 
 /// Triton's text about an option that is a setting of `--trace-config` now.
 macro_rules! superseded {
@@ -113,8 +115,8 @@ pub const DEPRECATED: &[Row] = options! {
     "response-cache-byte-size" => Row::of(Kind::Form("integer")).stores(setting::response_cache),
     /// Use --trace-config triton,file=<path> instead.
     "trace-file" => Row::of(Kind::Text)
-        .deprecated(superseded!("--trace-file", "triton,file=<filepath>"))
-        .no_effect(TRACING_RESTS),
+        .stores(set!(|o, v| o.trace.deprecated.file = Some(v.text.clone())))
+        .deprecated(superseded!("--trace-file", "triton,file=<filepath>")),
     /// Use --trace-config level=<level> instead. OFF or FALSE; TRUE, ON, MIN, MAX and TIMESTAMPS, which mean the
     /// same; TENSORS. Default is OFF.
     "trace-level" => Row::of(Kind::Form("string"))
@@ -123,18 +125,18 @@ pub const DEPRECATED: &[Row] = options! {
     /// Use --trace-config rate=<rate> instead.
     "trace-rate" => Row::of(ANY)
         .default("1000")
-        .deprecated(superseded!("--trace-rate", "rate=<rate value>"))
-        .no_effect(TRACING_RESTS),
+        .stores(set!(|o, v| o.trace.deprecated.rate = Some(v.integer()?)))
+        .deprecated(superseded!("--trace-rate", "rate=<rate value>")),
     /// Use --trace-config count=<count> instead.
     "trace-count" => Row::of(ANY)
         .default("-1")
-        .deprecated(superseded!("--trace-count", "count=<count value>"))
-        .no_effect(TRACING_RESTS),
+        .stores(set!(|o, v| o.trace.deprecated.count = Some(v.integer()?)))
+        .deprecated(superseded!("--trace-count", "count=<count value>")),
     /// Use --trace-config triton,log-frequency=<n> instead.
     "trace-log-frequency" => Row::of(ANY)
         .default("0")
-        .deprecated(superseded!("--trace-log-frequency", "triton,log-frequency=<log frequency value>"))
-        .no_effect(TRACING_RESTS),
+        .stores(set!(|o, v| o.trace.deprecated.log_frequency = Some(v.integer()?)))
+        .deprecated(superseded!("--trace-log-frequency", "triton,log-frequency=<log frequency value>")),
 };
 
 /// Converts milliseconds; numbers that are too large give the longest duration.

@@ -18,6 +18,7 @@ fn a_public_server_lists_its_open_services() {
         "inference",
         "model control",
         "settings of the log",
+        "settings of traces",
         "console",
         "--hardened",
     ] {

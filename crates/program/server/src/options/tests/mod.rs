@@ -182,17 +182,14 @@ fn malformed_setting_flags_are_refused() {
         "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or \
          the other.",
     );
-    let o = options(&["--trace-config=level=TIMESTAMPS", "--metrics-config=histograms=1"]);
+    let o = options(&["--metrics-config=histograms=1"]);
     let warning = |text: &str| Note::Warning(text.to_owned());
     assert_eq!(
         o.notes,
-        [
-            warning(
-                "--metrics-config=histograms=1 has no effect: the settings are counter_latencies, \
+        [warning(
+            "--metrics-config=histograms=1 has no effect: the settings are counter_latencies, \
                  histogram_latencies, summary_latencies, summary_quantiles"
-            ),
-            warning("--trace-config=level=TIMESTAMPS has no effect yet: requests cannot be traced"),
-        ]
+        ),]
     );
     options(&[
         "--trace-config=level=OFF",

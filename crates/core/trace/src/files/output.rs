@@ -1,0 +1,119 @@
+//! Files that hold a whole JSON array whenever nothing is being written.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+/// The file of the traces, and the numbered ones beside it.
+pub(super) struct Output {
+    path: PathBuf,
+    next_number: u64,
+    /// The bytes of the file; `None`: it is not begun. A file of an earlier server is replaced.
+    length: Option<u64>,
+    /// Traces that could not be written since the last that could.
+    lost: u64,
+}
+
+impl Output {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, next_number: 0, length: None, lost: 0 }
+    }
+
+    /// Appends `count` traces to the file.
+    pub fn append(&mut self, traces: &str, count: u32) {
+        let appended = match self.length {
+            Some(length) => append(&self.path, length, traces),
+            None => begin(&self.path, traces),
+        };
+        match appended {
+            Ok(length) => {
+                self.length = Some(length);
+                self.lost = 0;
+            }
+            Err(error) => self.lose(&self.path.clone(), count, &error),
+        }
+    }
+
+    /// Writes `count` traces to the next numbered file.
+    pub fn write_numbered(&mut self, traces: &str, count: u32) {
+        let path = with_suffix(&self.path, &self.next_number.to_string());
+        match replace(&path, traces) {
+            Ok(_) => {
+                self.next_number += 1;
+                self.lost = 0;
+            }
+            Err(error) => self.lose(&path, count, &error),
+        }
+    }
+
+    /// Reports the first of several failures.
+    fn lose(&mut self, path: &Path, count: u32, error: &io::Error) {
+        if self.lost == 0 {
+            log::error!(
+                "failed to write {count} traces to '{}': {error}; traces are lost until it can be written",
+                path.display()
+            );
+        }
+        self.lost += u64::from(count);
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// Begins the file anew. Anything that is no ordinary file is refused: a device cannot hold an array that grows.
+fn begin(path: &Path, traces: &str) -> io::Result<u64> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
+        _ => replace(path, traces),
+    }
+}
+
+/// Replaces a file in one step: readers see the old one or the whole new one. Returns its length.
+fn replace(path: &Path, traces: &str) -> io::Result<u64> {
+    let part = with_suffix(path, "part");
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(format!("[{traces}]").as_bytes())?;
+        fs::rename(&part, path)
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written.map(|()| traces.len() as u64 + 2)
+}
+
+/// Writes over the end of the array in a file of `length` bytes. A file that somebody has moved or changed is begun anew.
+fn append(path: &Path, length: u64, traces: &str) -> io::Result<u64> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let mut file = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return begin(path, traces),
+        opened => opened?,
+    };
+    if file.metadata()?.len() != length || !ends_an_array(&mut file, length)? {
+        return begin(path, traces);
+    }
+    let end = SeekFrom::Start(length - 1);
+    file.seek(end)?;
+    match file.write_all(format!(",{traces}]").as_bytes()) {
+        Ok(()) => Ok(length + traces.len() as u64 + 1),
+        Err(error) => {
+            file.set_len(length)?;
+            file.seek(end)?;
+            file.write_all(b"]")?;
+            Err(error)
+        }
+    }
+}
+
+fn ends_an_array(file: &mut File, length: u64) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::Start(length.saturating_sub(1)))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"]")
+}

@@ -1,0 +1,107 @@
+//! The part of a trace that a front end records: when it received the request, and when it sent the answer.
+
+use std::{sync::Arc, time::Instant};
+
+use galatea_types::{Observer, Protocol};
+
+use crate::{span::Span, tracer::Tracer};
+
+/// The names of a front end's events.
+#[derive(Debug)]
+struct Names {
+    receive_start: &'static str,
+    receive_end: &'static str,
+    send_start: &'static str,
+    send_end: &'static str,
+}
+
+static HTTP: Names = Names {
+    receive_start: "HTTP_RECV_START",
+    receive_end: "HTTP_RECV_END",
+    send_start: "HTTP_SEND_START",
+    send_end: "HTTP_SEND_END",
+};
+
+static GRPC: Names = Names {
+    receive_start: "GRPC_WAITREAD_START",
+    receive_end: "GRPC_WAITREAD_END",
+    send_start: "GRPC_SEND_START",
+    send_end: "GRPC_SEND_END",
+};
+
+/// A request as its front end sees it. Whether it is traced is decided once its model is known.
+#[derive(Debug)]
+pub struct FrontEndTrace {
+    tracer: Arc<Tracer>,
+    names: &'static Names,
+    since: Instant,
+    received: Option<Instant>,
+    is_decided: bool,
+    span: Option<Arc<Span>>,
+}
+
+impl Tracer {
+    /// Begins to follow a request that has just arrived, if any may be traced.
+    #[inline]
+    pub fn begin(self: &Arc<Self>, protocol: Protocol) -> Option<Box<FrontEndTrace>> {
+        self.is_on().then(|| Box::new(FrontEndTrace::new(self.clone(), protocol)))
+    }
+}
+
+impl FrontEndTrace {
+    fn new(tracer: Arc<Tracer>, protocol: Protocol) -> Self {
+        let names = match protocol {
+            Protocol::Grpc => &GRPC,
+            Protocol::Http | Protocol::InProcess => &HTTP,
+        };
+        let since = tracer.recorder().now();
+        Self { tracer, names, since, received: None, is_decided: false, span: None }
+    }
+
+    /// Records that the request is received whole.
+    pub fn record_received(&mut self) {
+        let now = self.tracer.recorder().now();
+        self.received = Some(now);
+        if let Some(span) = &self.span {
+            span.record_at(self.names.receive_end, now);
+        }
+    }
+
+    /// Decides whether the request is traced, now that its model is known. Only the first call decides.
+    pub fn set_model(&mut self, model: &str) {
+        if std::mem::replace(&mut self.is_decided, true) {
+            return;
+        }
+        self.span = self.tracer.choose(model);
+        if let Some(span) = &self.span {
+            span.record_at(self.names.receive_start, self.since);
+            self.received.into_iter().for_each(|at| span.record_at(self.names.receive_end, at));
+        }
+    }
+
+    /// Returns the observer of the request, if it is traced.
+    pub fn observer(&self) -> Option<Arc<dyn Observer>> {
+        self.span.clone().map(|span| span as _)
+    }
+
+    /// Records that the front end begins to send an answer, if the request is traced.
+    pub fn begin_sending(&self) -> Option<Sending> {
+        let span = self.span.clone()?;
+        span.record(self.names.send_start);
+        Some(Sending { span, names: self.names })
+    }
+}
+
+/// An answer that is being sent.
+#[derive(Debug)]
+pub struct Sending {
+    span: Arc<Span>,
+    names: &'static Names,
+}
+
+impl Sending {
+    /// Records that the answer is sent.
+    pub fn finish(self) {
+        self.span.record(self.names.send_end);
+    }
+}

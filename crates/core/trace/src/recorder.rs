@@ -1,0 +1,70 @@
+//! The parts that all traces share: numbers, the clock, memory, and the sink.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
+};
+
+use galatea_types::Clock;
+
+use crate::{
+    clock_time::ClockTime, request_trace::Event, sink::TraceSink, trace_memory::TraceMemory,
+};
+
+/// Numbers traces, times their events and counts their memory.
+pub(crate) struct Recorder {
+    clock: Clock,
+    time: ClockTime,
+    next_id: AtomicU64,
+    pub memory: TraceMemory,
+    sink: Arc<dyn TraceSink>,
+    lost: AtomicU64,
+    /// The calls of a model are traced even where the model does not pass its trace on.
+    pub traces_all_calls: bool,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    pub fn new(clock: Clock, sink: Arc<dyn TraceSink>, traces_all_calls: bool) -> Self {
+        Self {
+            time: ClockTime::new(clock.now()),
+            clock,
+            next_id: AtomicU64::new(1),
+            memory: TraceMemory::default(),
+            sink,
+            lost: AtomicU64::new(0),
+            traces_all_calls,
+        }
+    }
+
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    pub fn event(&self, name: &'static str, at: Instant) -> Event {
+        Event { name, at, ns: self.time.ns(at) }
+    }
+
+    /// Counts a trace, or a part of one, that finds no room.
+    pub fn lose(&self) {
+        self.lost.fetch_add(1, Relaxed);
+        self.sink.lost();
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+}

@@ -1,0 +1,233 @@
+//! A trace in the making, and its observers.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use galatea_types::{
+    Cause, InferResponse, LockExt as _, Observer, RequestStart, Response, Tensor, Timeline,
+};
+
+use crate::{
+    level::Levels,
+    recorder::Recorder,
+    request_trace::{Event, RequestTrace, TensorPlace, TracedTensor},
+    setting::Setting,
+    sink::FinishedTrace,
+    tensor_text,
+    trace_memory::MemoryShare,
+};
+
+/// The most bytes of one tensor's text.
+const MOST_TEXT: usize = 16 << 20;
+
+/// A trace that is not finished: a client's request, and the requests that it caused so far. It is finished when nobody works on
+/// any of them.
+struct OpenTrace {
+    recorder: Arc<Recorder>,
+    setting: Arc<Setting>,
+    levels: Levels,
+    requests: Mutex<Requests>,
+}
+
+struct Requests {
+    list: Vec<RequestTrace>,
+    held: MemoryShare,
+}
+
+impl Drop for OpenTrace {
+    fn drop(&mut self) {
+        let (setting, recorder) = (&self.setting, &self.recorder);
+        let requests = self.requests.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut list = std::mem::take(&mut requests.list);
+        list.retain(|request| request.id != 0);
+        let is_last_of_count = setting.finish();
+        let settings = setting.settings();
+        setting.sink().finished(FinishedTrace {
+            setting: setting.number(),
+            log_frequency: settings.log_frequency,
+            is_counted: setting.first_count() > 0 && settings.rate == 1,
+            is_last_of_count,
+            requests: list,
+            held: std::mem::replace(&mut requests.held, recorder.memory.hold()),
+        });
+    }
+}
+
+/// The trace of one request: it observes the request.
+pub(crate) struct Span {
+    trace: Arc<OpenTrace>,
+    /// The place in the list; `None`: there was no room for it.
+    index: Option<usize>,
+    /// The request is that of the client.
+    is_root: bool,
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Span").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl Span {
+    /// Begins a trace with the request of a client.
+    pub fn root(recorder: &Arc<Recorder>, setting: Arc<Setting>) -> Self {
+        let levels = setting.settings().levels;
+        let requests = Requests { list: Vec::new(), held: recorder.memory.hold() };
+        let (recorder, requests) = (recorder.clone(), Mutex::new(requests));
+        let trace = Arc::new(OpenTrace { recorder, setting, levels, requests });
+        let id = trace.recorder.next_id();
+        Self::of(trace, RequestTrace { id, ..RequestTrace::default() }, true)
+    }
+
+    fn of(trace: Arc<OpenTrace>, request: RequestTrace, is_root: bool) -> Self {
+        let mut requests = trace.requests.lock_unpoisoned();
+        let has_room = requests.held.try_grow(size_of::<RequestTrace>());
+        let index = has_room.then(|| {
+            requests.list.push(request);
+            requests.list.len() - 1
+        });
+        drop(requests);
+        if index.is_none() {
+            trace.recorder.lose();
+        }
+        Self { trace, index, is_root }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut RequestTrace, &mut MemoryShare)) {
+        let Some(index) = self.index else { return };
+        let mut requests = self.trace.requests.lock_unpoisoned();
+        let Requests { list, held } = &mut *requests;
+        if let Some(request) = list.get_mut(index) {
+            change(request, held);
+        }
+    }
+
+    /// Records an event that happens now.
+    pub fn record(&self, name: &'static str) {
+        self.record_at(name, self.trace.recorder.now());
+    }
+
+    /// Records an event.
+    pub fn record_at(&self, name: &'static str, at: Instant) {
+        self.record_all(&[(name, Some(at))]);
+    }
+
+    fn record_all(&self, events: &[(&'static str, Option<Instant>)]) {
+        if !self.trace.levels.timestamps {
+            return;
+        }
+        self.change(|request, held| {
+            for (name, at) in events {
+                let Some(at) = *at else { continue };
+                let fits = request.events.len() < request.events.inline_size();
+                if fits || held.try_grow(size_of::<Event>()) {
+                    request.events.push(self.trace.recorder.event(name, at));
+                }
+            }
+        });
+    }
+
+    fn record_tensors(&self, place: TensorPlace, tensors: &[Tensor]) {
+        if self.trace.levels.tensors && self.index.is_some() {
+            // As in Triton, an empty input is left out.
+            let is_shown =
+                |tensor: &&Tensor| place != TensorPlace::QueueInput || !tensor.data.is_empty();
+            tensors.iter().filter(is_shown).for_each(|tensor| self.record_tensor(place, tensor));
+        }
+    }
+
+    fn record_tensor(&self, place: TensorPlace, tensor: &Tensor) {
+        let mut held = self.trace.recorder.memory.hold();
+        let text = tensor_text::elements(tensor, MOST_TEXT.min(held.room()));
+        let Some(data) =
+            text.ok().filter(|text| held.try_grow(text.len() + size_of::<TracedTensor>()))
+        else {
+            return self.trace.recorder.lose();
+        };
+        let shape = tensor.shape.iter().map(|dim| dim.to_string()).collect::<Vec<_>>().join(",");
+        let (name, data_type) = (tensor.name.clone(), tensor.data_type);
+        self.change(|request, all| {
+            request.tensors.push(TracedTensor { place, name, data_type, shape, data });
+            all.join(held);
+        });
+    }
+
+    /// Records that a model answers. A request that is answered without a queue of its own, by an ensemble or the response cache,
+    /// counts as queued at its start, as in Triton.
+    fn record_response(&self, response: &InferResponse) {
+        self.record_tensors(TensorPlace::BackendOutput, &response.outputs);
+        let mut start = None;
+        self.change(|request, _| {
+            let at = |name| request.events.iter().find(|e| e.name == name).map(|e| e.at);
+            if at("REQUEST_END").is_some() && at("QUEUE_START").is_none() {
+                start = at("REQUEST_START");
+            }
+        });
+        self.record_all(&[("QUEUE_START", start)]);
+    }
+}
+
+impl Observer for Span {
+    fn start(&self, start: &RequestStart<'_>) {
+        let recorder = &self.trace.recorder;
+        self.change(|request, held| {
+            if request.id == 0 {
+                request.id = recorder.next_id();
+            }
+            request.model = Some(start.request.model_name.clone());
+            request.version = start.version;
+            if held.try_grow(start.request.id.len()) {
+                request.request_id.clone_from(&start.request.id);
+            }
+            request.events_before_model = request.events.len();
+        });
+        self.record("REQUEST_START");
+        self.record_tensors(TensorPlace::QueueInput, &start.request.inputs);
+    }
+
+    fn finish(&self, timeline: &Timeline) {
+        // A model that fails reports neither of the instants between.
+        let (start, end) = (timeline.compute_start, timeline.compute_start.and(timeline.end));
+        self.record_all(&[
+            ("QUEUE_START", timeline.queued),
+            ("COMPUTE_START", start),
+            ("COMPUTE_INPUT_END", timeline.input_done.or(start)),
+            ("COMPUTE_OUTPUT_START", timeline.output_start.or(end)),
+            ("COMPUTE_END", end),
+            ("REQUEST_END", timeline.end),
+        ]);
+    }
+
+    fn wants_responses(&self) -> bool {
+        true
+    }
+
+    fn respond(&self, response: &Response) {
+        if let Some(Ok(response)) = &response.result {
+            self.record_response(response);
+        }
+        // As in Triton, only the responses to the client have this event.
+        if self.is_root && response.result.is_some() {
+            self.record("INFER_RESPONSE_COMPLETE");
+        }
+    }
+
+    fn child(self: Arc<Self>, _: &str, cause: Cause) -> Option<Arc<dyn Observer>> {
+        let is_traced = match cause {
+            Cause::Step => true,
+            Cause::ModelCall { passes_trace } => {
+                passes_trace || self.trace.recorder.traces_all_calls
+            }
+        };
+        if !is_traced {
+            return None;
+        }
+        let mut parent_id = 0;
+        self.change(|request, _| parent_id = request.id);
+        let child = RequestTrace { parent_id, ..RequestTrace::default() };
+        Some(Arc::new(Self::of(self.trace.clone(), child, false)))
+    }
+}
