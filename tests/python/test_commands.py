@@ -162,7 +162,7 @@ def test_inputs_stand_behind_the_model(server, tmp_path):
 
 
 def test_every_command_tells_the_version_of_the_program():
-    commands = ("serve", "up", "check", "config", "tune", "models", "infer", "top", "auth", "runtime", "cache")
+    commands = ("serve", "up", "check", "config", "tune", "models", "infer", "top", "trace", "auth", "runtime", "cache")
     for command in ((), *((command,) for command in commands)):
         run = subprocess.run([servers.galatea_binary(), *command, "--version"], capture_output=True, text=True, timeout=60)
         assert (run.returncode, run.stderr) == (0, "") and re.fullmatch(r"galatea \d+\.\d+\.\d+\n", run.stdout), (command, run)
