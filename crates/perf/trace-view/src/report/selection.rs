@@ -25,11 +25,11 @@ pub(crate) struct Selection {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SelectionError {
     #[error("no request has times: the server must trace with --trace-config level=TIMESTAMPS")]
-    NoTimes,
+    Untimed,
     #[error("no request to the model '{model}' was traced; the models are: {models}")]
-    NoModel { model: String, models: String },
+    UnknownModel { model: String, models: String },
     #[error("no traced request has the id '{0}', neither as request id nor as number of its trace")]
-    NoId(String),
+    UnknownId(String),
 }
 
 impl Selection {
@@ -38,7 +38,7 @@ impl Selection {
         let requests = &source.traces.requests;
         let timed = |request: &Request| request.extent().is_some();
         if !requests.iter().any(timed) {
-            return Err(SelectionError::NoTimes);
+            return Err(SelectionError::Untimed);
         }
         let indices = (0..requests.len() as u32).filter(|&index| timed(&requests[index as usize]));
         let mut selected: Vec<u32> =
@@ -84,10 +84,10 @@ impl Selection {
                 let more = if names.len() > MOST_NAMES { ", ..." } else { "" };
                 names.truncate(MOST_NAMES);
                 let models = format!("{}{more}", names.join(", "));
-                SelectionError::NoModel { model: model.clone(), models }
+                SelectionError::UnknownModel { model: model.clone(), models }
             }
-            (_, Some(id)) => SelectionError::NoId(id.clone()),
-            _ => SelectionError::NoTimes,
+            (_, Some(id)) => SelectionError::UnknownId(id.clone()),
+            _ => SelectionError::Untimed,
         }
     }
 }

@@ -44,6 +44,26 @@ fn an_ensemble_shows_its_steps_in_time() {
     7.45 ms  send start
     7.50 ms  request end
     7.60 ms  send end
+
+  pre, version 1, trace 3:
+     300 µs  request start
+     300 µs  queue start
+     400 µs  compute start
+     500 µs  compute input end
+     900 µs  compute output start
+    1.00 ms  compute end
+    1.00 ms  last response complete
+    1.01 ms  request end
+
+  net, version 2, trace 4:
+    1.10 ms  request start
+    1.10 ms  queue start
+    3.10 ms  compute start
+    3.20 ms  compute input end
+    7.20 ms  compute output start
+    7.30 ms  compute end
+    7.30 ms  last response complete
+    7.31 ms  request end
 "
     );
 }
