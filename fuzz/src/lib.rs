@@ -74,6 +74,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "sequence_states", run: engine::states::run },
     Target { name: "tls_handshake", run: tls::handshake },
     Target { name: "tls_records", run: tls::records },
+    Target { name: "trace_file", run: load_tool::trace_file },
     Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },
 ];

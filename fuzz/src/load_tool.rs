@@ -1,5 +1,5 @@
 //! What the load tool and the commands read: data files, the answers of servers, their metrics, the summaries of other
-//! runs.
+//! runs, trace files.
 
 use std::sync::LazyLock;
 
@@ -11,6 +11,7 @@ use galatea_perf_types::{
     model::{InputInfo, ModelInfo, OutputInfo, SchedulingKind},
     summary::Summary,
 };
+use galatea_trace_view::read_and_show;
 use galatea_types::DataType;
 
 /// One input and output of each type, of open shape. The names are one letter long, so that they are soon found.
@@ -80,4 +81,14 @@ pub fn summary(json: &[u8]) {
     if let Ok(summary) = serde_json::from_slice::<Summary>(json) {
         assert!(html::page(&[summary.clone(), summary]).is_ok());
     }
+}
+
+/// Any trace file is read, and what is shown of it obeys no character in it.
+pub fn trace_file(bytes: &[u8]) {
+    let Some((text, page)) = read_and_show(bytes) else { return };
+    // Colours are the only commands to the terminal.
+    let plain = text.replace("\x1b[", "");
+    assert!(plain.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(!text.contains(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')));
+    assert_eq!(page.matches("<script").count(), 2);
 }

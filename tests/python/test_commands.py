@@ -162,7 +162,7 @@ def test_inputs_may_follow_the_model_name(server, tmp_path):
 
 
 def test_every_command_prints_the_program_version():
-    commands = ("serve", "up", "check", "config", "tune", "models", "infer", "top", "auth", "runtime", "cache")
+    commands = ("serve", "up", "check", "config", "tune", "models", "infer", "top", "trace", "auth", "runtime", "cache")
     for command in ((), *((command,) for command in commands)):
         run = subprocess.run([servers.galatea_binary(), *command, "--version"], capture_output=True, text=True, timeout=60)
         assert (run.returncode, run.stderr) == (0, "") and re.fullmatch(r"galatea \d+\.\d+\.\d+\n", run.stdout), (command, run)

@@ -128,7 +128,7 @@ export function thinnedTicks({ scale, ticks }) {
   return kept;
 }
 
-function horizontalAxis({ left, right, bottom }, axis) {
+export function horizontalAxis({ left, right, bottom }, axis) {
   const ticks = thinnedTicks(axis).flatMap(({ at, label }) => [line("base", at, bottom, at, bottom + 5), words("tick middle", at, bottom + 19, label)]);
   return [line("base", left, bottom, right, bottom), ...ticks, words("axis-title end", right, bottom + 38, axis.title)];
 }

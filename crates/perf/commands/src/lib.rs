@@ -19,7 +19,6 @@ mod npy;
 mod options;
 mod output;
 mod picture;
-mod printing;
 mod session;
 mod shape;
 mod top;
@@ -28,6 +27,7 @@ mod value;
 use std::io::{self, Write};
 
 use galatea_command_line::{OptionOutline, OptionSet, help, outline};
+use galatea_terminal_text as printing;
 
 pub use self::error::Exit;
 pub use self::top::TerminalSettings;

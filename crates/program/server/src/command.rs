@@ -28,6 +28,7 @@ const USAGE: &str = "Usage: galatea <command>
   models [model]           List the models of a running server, or show one: inputs, outputs, how to ask it
   infer <model> [options]  Send one request to a running server and print the answer
   top [options]            Watch a running server: what its models do each second
+  trace <file> [options]   Show where the time of traced requests went, as bars or as a page (--html)
   auth key <name>          Make an API key, and the lines of a policy (--auth-policy) that know it
   runtime list             List the native runtimes: their versions, and where they are installed
   runtime install <name>   Fetch a native runtime library (onnxruntime, pytorch, tensorflow, openvino); --wheel <file>
@@ -84,6 +85,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         "models" => client(words, environment, |words, look| models(words, look) as u8),
         "infer" => client(words, environment, |words, _| infer(words) as u8),
         "top" => client(words, environment, |words, look| top(words, look) as u8),
+        "trace" => trace(words, environment),
         "auth" => auth_command::run(&words),
         "runtime" => runtime::run(words, environment),
         "cache" => cache_command::run(&words, environment),
@@ -149,6 +151,13 @@ fn client(
             ExitCode::from(WRONG_COMMAND_LINE)
         }
     }
+}
+
+/// Runs the command that shows trace files.
+fn trace(words: Vec<String>, environment: &Environment) -> ExitCode {
+    let TerminalSettings { has_color, is_dumb, width } = look(environment);
+    let terminal = galatea_trace_view::Terminal { has_color: has_color && !is_dumb, width };
+    ExitCode::from(galatea_trace_view::run(words.into_iter(), terminal) as u8)
 }
 
 fn perf_command(program: &str, words: Vec<String>, environment: &Environment) -> ExitCode {

@@ -112,6 +112,7 @@ const INSTALL: &str = "Fetch a native runtime library";
 const REMOVE: &str = "Remove an installed runtime";
 const CACHE: &str = "Remove environments of Python models";
 const CHECK: &str = "Find the mistakes in a model repository without serving it";
+const TRACE: &str = "Show where the time of traced requests went";
 const CONTROL: &[&str] = &["load", "unload", "reload"];
 
 /// All commands, under all names of the program.
@@ -127,6 +128,7 @@ const COMMANDS: &[Command] = &[
     ("galatea models", "List the models of a running server", CONTROL, models_outline),
     ("galatea infer", "Send one request to a running server", &[], infer_outline),
     ("galatea top", "Watch a running server", &[], top_outline),
+    ("galatea trace", TRACE, &[], galatea_trace_view::outline),
     ("galatea auth", "Make API keys", auth_command::WORDS, Vec::new),
     ("galatea runtime", "Native runtime libraries", &["--help"], Vec::new),
     ("galatea runtime list", "List the native runtimes", &[], Vec::new),

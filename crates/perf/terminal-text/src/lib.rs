@@ -1,16 +1,18 @@
-//! Escapes the texts of a server for a terminal and for JSON, so that they cannot control the terminal.
+//! Escapes the texts of others for a terminal and for JSON, so that they cannot control the terminal, and lays out tables.
+
+#![warn(missing_docs)]
 
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
 
 /// Returns the number of terminal columns of the text.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or_default()).sum()
 }
 
 /// Returns the part of the text that fits, with `…` if some is missing.
-pub(crate) fn fitted(text: &str, width: usize) -> String {
+pub fn fitted(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
@@ -36,12 +38,12 @@ fn is_command(c: char) -> bool {
 }
 
 /// Escapes a text for one line.
-pub(crate) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
 /// Escapes a text, but keeps line breaks and tabs.
-pub(crate) fn lines(text: &str) -> String {
+pub fn lines(text: &str) -> String {
     escaped(text, |c| c == '\n' || c == '\t')
 }
 
@@ -57,7 +59,7 @@ fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
 }
 
 /// Escapes such characters in the strings of a JSON text.
-pub(crate) fn json(text: &str) -> String {
+pub fn json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         // A line break can only be between JSON's parts: within strings it is already escaped.
@@ -70,7 +72,7 @@ pub(crate) fn json(text: &str) -> String {
 }
 
 /// Quotes a text so that a shell reads it as one word.
-pub(crate) fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:+@%".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
@@ -84,7 +86,7 @@ const NARROW: usize = 12;
 /// Lays out columns, each as wide as its widest cell; the last is not padded. If they do not fit into `width`, the widest are
 /// narrowed and their cells continue on further lines. A table that is still too wide, or whose last column is hardly readable,
 /// has that column below.
-pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
+pub fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
     let widths = widths(rows, width.unwrap_or(usize::MAX));
     let needed = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
     let last = widths.last().copied().unwrap_or_default();
@@ -167,7 +169,7 @@ fn second_widest(widths: &[usize]) -> usize {
 }
 
 /// Divides a cell into lines of at most `width`, after blanks where possible.
-pub(crate) fn folded(cell: &str, width: usize) -> Vec<&str> {
+pub fn folded(cell: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = cell;
     loop {

@@ -1,0 +1,31 @@
+// Parts of every page that is one file: its data is made printable, marks say what they mean, and paper has all of it.
+
+import { element } from "./dom.js";
+
+/** Control characters, and overrides of the direction, which would reorder the page around a name. */
+const UNPRINTABLE = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu;
+
+/** Of JSON that is parsed: a value that can be shown. */
+export const printable = (_, value) => (typeof value === "string" ? value.replace(UNPRINTABLE, "\ufffd") : value);
+
+/** Shows what a mark means at once and beside the pointer. */
+export function followPointer() {
+  const tip = element("div", { class: "tip", "aria-hidden": "true" });
+  tip.hidden = true;
+  document.body.append(tip);
+  document.addEventListener("pointermove", (event) => {
+    const mark = event.target.closest?.("[data-tip]");
+    tip.hidden = !mark;
+    if (!mark) return;
+    tip.textContent = mark.getAttribute("data-tip");
+    const room = document.documentElement.clientWidth - tip.offsetWidth - 8;
+    tip.style.left = `${Math.max(8, Math.min(event.clientX + 14, room))}px`;
+    tip.style.top = `${Math.max(8, event.clientY - tip.offsetHeight - 12)}px`;
+  });
+  document.documentElement.addEventListener("pointerleave", () => { tip.hidden = true; });
+}
+
+/** What is folded is open on paper. */
+export function openForPrint() {
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((box) => { box.open = true; }));
+}

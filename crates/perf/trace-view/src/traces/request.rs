@@ -1,0 +1,111 @@
+//! One traced request: a small record, so that a million of them fit into memory.
+
+use crate::event::{Event, Protocol};
+
+/// A traced request: a client's, a step of an ensemble, or a call of a model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// The server's number of the trace.
+    pub id: u64,
+    /// The client's name of the request.
+    pub request_id: Option<Box<str>>,
+    /// The trace that this one is a part of, as the file has it.
+    pub parent_id: Option<u64>,
+    /// Index of that request; `None` if the file does not have it.
+    pub parent: Option<u32>,
+    /// Index of the model; `None` if the request reached none.
+    pub model: Option<u32>,
+    pub protocol: Option<Protocol>,
+    /// Number of responses.
+    pub responses: u32,
+    /// Instants in nanoseconds, by event; 0 for those that did not happen.
+    instants: [u64; Event::ALL.len()],
+}
+
+/// How far a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The server answered.
+    Answered,
+    /// The request ended without a response: it was cancelled.
+    NoResponse,
+    /// The request was refused before a model's queue.
+    NotQueued,
+    /// The file has no end of the request.
+    Unfinished,
+}
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::NoResponse => "no response",
+            Self::NotQueued => "not queued",
+            Self::Unfinished => "unfinished",
+        }
+    }
+}
+
+impl Request {
+    pub fn new(id: u64) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// Records an event. Of several the first start and the last end count: a stream sends many responses.
+    pub fn record(&mut self, event: Event, ns: u64) {
+        if event == Event::ResponseComplete {
+            self.responses = self.responses.saturating_add(1);
+        }
+        let instant = &mut self.instants[event as usize];
+        *instant = match *instant {
+            0 => ns,
+            known if event.is_start() && ns > 0 => known.min(ns),
+            known if event.is_start() => known,
+            known => known.max(ns),
+        };
+    }
+
+    /// Returns the instant of an event.
+    pub fn instant(&self, event: Event) -> Option<u64> {
+        Some(self.instants[event as usize]).filter(|&ns| ns > 0)
+    }
+
+    /// Returns the first and the last instant.
+    pub fn extent(&self) -> Option<Extent> {
+        let happened = || self.instants.iter().copied().filter(|&ns| ns > 0);
+        Some(Extent { from: happened().min()?, to: happened().max()? })
+    }
+
+    /// Returns the time from the first to the last event, in nanoseconds.
+    pub fn total(&self) -> u64 {
+        self.extent().map_or(0, |extent| extent.length())
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        let has = |event| self.instant(event).is_some();
+        match self.responses {
+            _ if !has(Event::RequestStart) => Outcome::NotQueued,
+            _ if !has(Event::RequestEnd) => Outcome::Unfinished,
+            0 => Outcome::NoResponse,
+            _ => Outcome::Answered,
+        }
+    }
+}
+
+/// A piece of time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Extent {
+    pub fn length(self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// Returns the smallest extent that holds both.
+    pub fn joined(self, other: Self) -> Self {
+        Self { from: self.from.min(other.from), to: self.to.max(other.to) }
+    }
+}
