@@ -46,7 +46,8 @@ def events(trace, at, model="m", length=1000, **more):
 
 def test_times_by_model_and_the_slowest_requests():
     text = shown(KINDS)
-    assert "8 requests with 3 steps or calls in 23.1 ms" in text.splitlines()[0]
+    # A long path folds the heading.
+    assert "8 requests with 3 steps or calls in 23.1 ms\n" in " ".join(text.split("\n\n")[0].splitlines()) + "\n"
     assert "\nnet, version 2: 1 request\n" in text and "p50" in text and "p99" in text
     assert "The 8 slowest requests" in text and "\x1b" not in text
     assert "request id 'e'" in text and "gRPC, no response" in text
@@ -89,7 +90,7 @@ def test_files_of_a_name_are_read_in_order(tmp_path):
 
 def test_broken_objects_are_named_and_the_rest_is_shown():
     text = shown(FILES / "unescaped.json")
-    assert "3 requests in 2.24 ms" in text.splitlines()[0]
+    assert "3 requests in 2.24 ms" in " ".join(text.splitlines()[:3])
     assert text.count("\nnote: ") == 4 and "object 14 (at byte 885): it is not valid JSON" in text
     cut = shown(FILES / "cut.json")
     assert "the file ends within it" in cut and "1 unfinished" in cut

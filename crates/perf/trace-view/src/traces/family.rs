@@ -5,7 +5,7 @@ use super::request::Request;
 /// The children of each request.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
-    /// Where the children of each request begin in `members`; one more entry ends the last ones.
+    /// Index in `members` of the first child of each request; one more entry ends the last ones.
     first: Vec<u32>,
     /// Children, those of one request together and in the order of their beginning.
     members: Vec<u32>,

@@ -22,7 +22,7 @@ pub(crate) struct Request {
     instants: [u64; Event::ALL.len()],
 }
 
-/// How far a request came.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The server answered.
@@ -51,7 +51,7 @@ impl Request {
         Self { id, ..Self::default() }
     }
 
-    /// Records an event. Of several the first start and the last end count: a stream sends many responses.
+    /// Records an event. A stream sends many responses: the first start and the last end count.
     pub fn record(&mut self, event: Event, ns: u64) {
         if event == Event::ResponseComplete {
             self.responses = self.responses.saturating_add(1);
