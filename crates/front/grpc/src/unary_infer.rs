@@ -123,15 +123,26 @@ impl UnaryInfer {
             let (engine, mut sender) = (self.state.engine.clone(), self.sender.clone());
             let decode = move || {
                 let decoded = infer::decode_unary(&engine, message, &mut sender, &mut subject);
-                (decoded, subject)
+                (decoded.and_then(Decoded::read_regions), subject)
             };
-            let decoded = self.state.options.heavy_work.run(decode);
-            self.stage = InferStage::Decoded(Box::pin(async { Ok(decoded.await?) }));
+            self.decode_elsewhere(decode);
             return Ok(());
         }
         let (engine, sender) = (&self.state.engine, &mut self.sender);
         let decoded = infer::decode_unary(engine, message, sender, &mut subject);
+        if infer::is_heavy_to_read(&decoded) {
+            self.decode_elsewhere(|| (decoded.and_then(Decoded::read_regions), subject));
+            return Ok(());
+        }
         self.submit(decoded, subject)
+    }
+
+    fn decode_elsewhere(
+        &mut self,
+        decode: impl FnOnce() -> (Result<Decoded>, Subject) + Send + 'static,
+    ) {
+        let decoded = self.state.options.heavy_work.run(decode);
+        self.stage = InferStage::Decoded(Box::pin(async { Ok(decoded.await?) }));
     }
 
     fn submit(&mut self, decoded: Result<Decoded>, subject: Subject) -> Result<(), Status> {
