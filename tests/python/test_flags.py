@@ -357,11 +357,10 @@ def test_what_is_missing_is_a_warning():
     """Where only speed or what can be observed depends on it, the server starts without, and says so."""
     for words, expected in [
         ("--trace-level=MIN", "--trace-level=MIN has no effect yet: requests cannot be traced"),
-        ("--allow-client-shm=true", "--allow-client-shm=true has no effect yet: regions cannot be registered"),
     ]:
         said = re.findall(r'^W.*\] "(.*)"$', run("galatea", words)[1], re.M)
         assert any(line.startswith(expected) for line in said), (words, said)
-    quiet = "--trace-level=MIN --trace-config=level=OFF --allow-client-shm=0 --metrics-config=summary_latencies=0"
+    quiet = "--trace-level=MIN --trace-config=level=OFF --allow-client-shm=true --metrics-config=summary_latencies=0"
     assert "no effect yet" not in run("galatea", quiet)[1]
 
 

@@ -42,6 +42,7 @@ mod sender;
 mod sending;
 mod server;
 mod service;
+mod shared_memory;
 mod state;
 mod status;
 mod stream;

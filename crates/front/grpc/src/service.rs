@@ -9,8 +9,8 @@ use galatea_types::Error;
 use tonic::Status;
 
 use crate::{
-    log_settings, message::decode, outgoing::MessageBody, repository, state::ServerState,
-    status::status_of,
+    log_settings, message::decode, outgoing::MessageBody, repository, shared_memory,
+    state::ServerState, status::status_of,
 };
 
 /// A call of the inference service with a short message: any except inference and loads.
@@ -50,15 +50,8 @@ impl ShortCall {
                 let settings = reply(log_settings::change(&decode(message)?))?;
                 MessageBody::of(&settings, most)
             }
-            "SystemSharedMemoryStatus" => {
-                let request: pb::SystemSharedMemoryStatusRequest = decode(message)?;
-                no_region("system", &request.name)
-            }
-            "CudaSharedMemoryStatus" => {
-                let request: pb::CudaSharedMemoryStatusRequest = decode(message)?;
-                no_region("cuda", &request.name)
-            }
-            other => refuse(other, message),
+            "TraceSetting" => not_supported(decode::<pb::TraceSettingRequest>(message)?, "tracing"),
+            method => shared_memory::answer(&self.state.engine, method, message, most).await,
         }
     }
 
@@ -151,35 +144,4 @@ impl ShortCall {
         };
         reply(self.state.engine.control().query(list).await.flatten())
     }
-}
-
-/// Refuses a call of a feature that this server does not have.
-fn refuse(method: &str, message: Pieces) -> Reply<MessageBody> {
-    const SYSTEM: &str = "system shared memory";
-    const CUDA: &str = "CUDA shared memory";
-    match method {
-        "SystemSharedMemoryRegister" => {
-            not_supported(decode::<pb::SystemSharedMemoryRegisterRequest>(message)?, SYSTEM)
-        }
-        "SystemSharedMemoryUnregister" => {
-            not_supported(decode::<pb::SystemSharedMemoryUnregisterRequest>(message)?, SYSTEM)
-        }
-        "CudaSharedMemoryRegister" => {
-            not_supported(decode::<pb::CudaSharedMemoryRegisterRequest>(message)?, CUDA)
-        }
-        "CudaSharedMemoryUnregister" => {
-            not_supported(decode::<pb::CudaSharedMemoryUnregisterRequest>(message)?, CUDA)
-        }
-        "TraceSetting" => not_supported(decode::<pb::TraceSettingRequest>(message)?, "tracing"),
-        _ => Err(Status::unimplemented("")),
-    }
-}
-
-/// Lists the regions of a kind. There are none, because none can be registered.
-fn no_region(kind: &str, name: &str) -> Reply<MessageBody> {
-    if name.is_empty() {
-        return Ok(MessageBody::empty());
-    }
-    let error = Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'"));
-    Err(status_of(&error))
 }

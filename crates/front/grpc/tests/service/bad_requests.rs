@@ -323,7 +323,7 @@ async fn repository_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn calls_not_offered_yet() {
+async fn clients_register_no_regions_unless_they_may() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let request = pb::SystemSharedMemoryStatusRequest::default();
@@ -349,46 +349,25 @@ async fn calls_not_offered_yet() {
     let request = pb::SystemSharedMemoryStatusRequest { name: "r".into() };
     let expected = (Code::NotFound, "Unable to find system shared memory region: 'r'".to_owned());
     assert_eq!(outcome(client.system_shared_memory_status(request).await), expected);
-    for (what, (code, text)) in [
-        (
-            "register",
-            outcome(
-                client
-                    .system_shared_memory_register(pb::SystemSharedMemoryRegisterRequest::default())
-                    .await,
-            ),
-        ),
-        (
-            "unregister",
-            outcome(
-                client
-                    .system_shared_memory_unregister(
-                        pb::SystemSharedMemoryUnregisterRequest::default(),
-                    )
-                    .await,
-            ),
-        ),
-        (
-            "cuda register",
-            outcome(
-                client
-                    .cuda_shared_memory_register(pb::CudaSharedMemoryRegisterRequest::default())
-                    .await,
-            ),
-        ),
-        (
-            "cuda unregister",
-            outcome(
-                client
-                    .cuda_shared_memory_unregister(pb::CudaSharedMemoryUnregisterRequest::default())
-                    .await,
-            ),
-        ),
-        ("trace", outcome(client.trace_setting(pb::TraceSettingRequest::default()).await)),
-    ] {
-        assert_eq!(code, Code::Unimplemented, "{what}");
-        assert!(text.ends_with("is not supported by this server"), "{what}: {text}");
-    }
+    let disabled = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.";
+    let expected = (Code::Unimplemented, disabled.to_owned());
+    let request = pb::SystemSharedMemoryRegisterRequest::default();
+    assert_eq!(outcome(client.system_shared_memory_register(request).await), expected);
+    let request = pb::SystemSharedMemoryUnregisterRequest::default();
+    assert_eq!(outcome(client.system_shared_memory_unregister(request).await), expected);
+    let request = pb::CudaSharedMemoryRegisterRequest::default();
+    assert_eq!(outcome(client.cuda_shared_memory_register(request).await), expected);
+    let request = pb::CudaSharedMemoryUnregisterRequest::default();
+    assert_eq!(outcome(client.cuda_shared_memory_unregister(request).await), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn calls_not_offered_yet() {
+    let f = Fixture::start();
+    let mut client = f.client().await;
+    let (code, text) = outcome(client.trace_setting(pb::TraceSettingRequest::default()).await);
+    assert_eq!(code, Code::Unimplemented);
+    assert!(text.ends_with("is not supported by this server"), "{text}");
 }
 
 /// A body of exactly these bytes.

@@ -8,4 +8,5 @@ mod load_report;
 pub(crate) mod management;
 pub(crate) mod metrics;
 pub(crate) mod repository;
+pub(crate) mod shared_memory;
 mod work;

@@ -83,16 +83,22 @@ fn verbs_that_do_not_fit() {
 fn what_is_not_supported_is_refused_by_name() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
-    for (method, path, name) in [
-        ("GET", "/v2/trace/setting", "trace"),
-        ("POST", "/v2/systemsharedmemory/region/r/register", "system shared memory"),
-        ("POST", "/v2/cudasharedmemory/region/r/register", "cuda shared memory"),
-    ] {
-        let expected = format!(r#"{{"error":"the {name} extension is not supported"}}"#);
-        client.request(method, path, &[], b"").check(501, JSON, &expected);
+    let expected = r#"{"error":"the trace extension is not supported"}"#;
+    client.get("/v2/trace/setting").check(501, JSON, expected);
+}
+
+#[test]
+fn clients_register_no_regions_unless_they_may() {
+    let fixture = Fixture::start();
+    let mut client = Client::connect(fixture.address);
+    let disabled = r#"{"error":"Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."}"#;
+    for kind in ["system", "cuda"] {
+        for call in ["register", "region/r/register", "unregister", "region/r/unregister"] {
+            let path = format!("/v2/{kind}sharedmemory/{call}");
+            client.post(&path, "{").check(501, JSON, disabled);
+        }
+        client.get(&format!("/v2/{kind}sharedmemory/status")).check(200, JSON, "[]");
     }
-    client.get("/v2/systemsharedmemory/status").check(200, JSON, "[]");
-    client.post("/v2/cudasharedmemory/unregister", "").check(200, JSON, "");
     client.get("/v2/systemsharedmemory/region/r/status").check(
         404,
         JSON,

@@ -70,6 +70,7 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
     };
     let changes = !options.is_hardened;
     let controls = changes && options.engine.control_mode == ControlMode::Explicit;
+    let regions = changes && options.engine.allows_client_regions;
     let things = [
         (is_open(ApiCategory::Inference), "inference with every model"),
         (
@@ -84,6 +85,10 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
              (--model-control-mode=explicit)",
         ),
         (changes && is_open(ApiCategory::Logging), "the settings of the log, but for its file"),
+        (
+            regions && is_open(ApiCategory::SharedMemory),
+            "reading and writing the shared memory of this machine (--allow-client-shm)",
+        ),
         (http && options.http_options.has_console, "the console (--console=false)"),
         (serves("metrics"), "metrics"),
     ];

@@ -307,7 +307,7 @@ fn is_missing(notice: &Notice) -> bool {
 
 #[test]
 fn what_only_speed_or_observation_depends_on_is_a_warning() {
-    for asking in ["--trace-level=MIN", "--trace-config=level=TENSORS", "--allow-client-shm=true"] {
+    for asking in ["--trace-level=MIN", "--trace-config=level=TENSORS"] {
         let flags = parsed(&[asking]).unwrap_or_else(|e| panic!("{asking}: {e}"));
         assert_eq!(flags.notices.iter().filter(|n| is_missing(n)).count(), 1, "{asking}");
     }

@@ -23,8 +23,10 @@ fn a_server_for_everybody_names_what_is_open() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let text = warned(&["--allow-client-shm=true"]).expect("a warning");
+    assert!(text.contains("shared memory"), "{text}");
     let text = warned(&["--console=false", "--allow-metrics=false"]).expect("a warning");
-    for part in ["model control", "console", "metrics"] {
+    for part in ["model control", "console", "metrics", "shared memory"] {
         assert!(!text.contains(part), "{part}: {text}");
     }
 }
@@ -47,9 +49,16 @@ fn who_must_prove_who_it_is_finds_nothing_open() {
 
 #[test]
 fn of_a_hardened_server_nothing_can_be_changed() {
-    let words = ["--hardened", "--http-address=0.0.0.0", "--model-control-mode=explicit"];
+    let words = [
+        "--hardened",
+        "--http-address=0.0.0.0",
+        "--model-control-mode=explicit",
+        "--allow-client-shm=true",
+    ];
     let text = warned(&words).expect("inference is open");
-    assert!(!text.contains("model control") && !text.contains("settings of the log"), "{text}");
+    for part in ["model control", "settings of the log", "shared memory"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]
