@@ -57,7 +57,7 @@ def examples_server():
 @pytest.fixture(scope="session")
 def perf_servers(tmp_path_factory):
     """Servers with the models of the load tool's tests, started when first asked for: `get("galatea")`."""
-    flags = {"galatea": [], "triton": ["--cache-config", "local,size=16777216"]}
+    flags = {"galatea": ["--allow-client-shm=true"], "triton": ["--cache-config", "local,size=16777216"]}
     running = {}
 
     class Servers:

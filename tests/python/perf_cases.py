@@ -240,7 +240,6 @@ FAILURES = [
     measured("shape_without_colon", "-m dynamic --shape INPUT0"),
     measured("shape_text", "-m dynamic --shape INPUT0:a"),
     measured("shape_negative", "-m dynamic --shape INPUT0:-1"),
-    measured("shared_memory_not_there", "-m simple --shared-memory system", target="galatea"),
     measured("bls_composing_not_there", "-m bls --bls-composing-models nope"),
     measured("decoupled_over_http", "-m repeat --input-data {repeat}"),
     measured("decoupled_not_streaming", "-m repeat -i grpc -a --input-data {repeat}"),

@@ -105,8 +105,9 @@ def read_all(terminal):
 
 
 def shared_memory():
-    """Names in /dev/shm but for those of a real Triton that may run beside."""
-    return {name for name in os.listdir("/dev/shm") if not name.startswith(("galatea_test_", "tpb_", "triton_python"))}
+    """Names in /dev/shm but for those of a real Triton and of the load tools, which may run beside."""
+    others = ("galatea_test_", "tpb_", "triton_python", "INPUT", "OUTPUT")
+    return {name for name in os.listdir("/dev/shm") if not name.startswith(others)}
 
 
 # ---- Pythons

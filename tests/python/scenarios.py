@@ -8,6 +8,8 @@ A step may say where ours differs on purpose, only together with the reason:
 
 The folder of the repositories is `<folder>` in answers. A model with `at_start: false` is written by a step only. A model may stand in a further repository, `second/name`; flags name its folder as `{second}`. A step may change the
 repository before it asks: `changes: {configs: {model: text}, versions: {model: [2]}, files: {path: text}, remove: [path]}`.
+`galatea_flags` are for ours alone. `memory` names files of shared memory (see shared_files.py), which steps call `{shm}NAME`; a step may
+change them (`changes: {memory: ...}`) and tell their bytes after its answer (`reads: {NAME: [offset, size]}`).
 
 Usage: scenarios.py [--target galatea|triton|both] [--record] [--count] [names...]
 """
@@ -29,6 +31,7 @@ import clients
 import repositories
 import server_pool
 import servers
+import shared_files
 import waiting
 from scenario_requests import ask_grpc, ask_http, body_fields
 
@@ -177,8 +180,11 @@ def overridden(wanted, got, answer, override):
 class Folders:
     """The repositories of a scenario: `main`, and those its models name, in the folder `parent`."""
 
-    def __init__(self, scenario, target, parent):
+    def __init__(self, scenario, target, parent, memory=None):
         self.models, self.target, self.parent = scenario.get("models", {}), target, Path(parent)
+        self.memory = memory
+        for name, file in scenario.get("memory", {}).items():
+            memory.write(name, **file)
         # Models of other scenarios on the same server.
         self.foreign = set()
         (self.parent / "main").mkdir(exist_ok=True)
@@ -199,14 +205,19 @@ class Folders:
 
     def flags(self, scenario):
         """With the folders of further repositories in them."""
-        flags = scenario.get("flags", [])
+        flags = scenario.get("flags", []) + (scenario.get("galatea_flags", []) if self.target == "galatea" else [])
         for other in self.others():
             flags = [flag.replace(f"{{{other}}}", str(self.parent / other)) for flag in flags]
         return flags
 
     def hidden(self, answer):
-        """The answer with `<folder>` for the folder of the repositories."""
-        return json.loads(json.dumps(answer).replace(str(self.parent), "<folder>"))
+        """The answer with `<folder>` for the folder of the repositories, and `{shm}` for the names of shared memory."""
+        text = json.dumps(answer).replace(str(self.parent), "<folder>")
+        return json.loads(text.replace(self.memory.prefix, "{shm}") if self.memory else text)
+
+    def named(self, step):
+        """The step with the names of this run's shared memory."""
+        return json.loads(json.dumps(step).replace("{shm}", self.memory.prefix)) if self.memory else step
 
     def change(self, changes):
         for name, config in changes.get("configs", {}).items():
@@ -217,6 +228,8 @@ class Folders:
             path = self.path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+        for name, file in changes.get("memory", {}).items():
+            self.memory.write(name, **file)
         for name in changes.get("remove", []):
             path = self.path(name)
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -259,8 +272,8 @@ def play(scenario, target):
     """Answers of one server to every step, by step id. A step that ends the server is answered with that."""
     answers = {}
     steps = list(scenario["steps"])
-    with tempfile.TemporaryDirectory() as folder:
-        folders = Folders(scenario, target, folder)
+    with tempfile.TemporaryDirectory() as folder, shared_files.SharedFiles() as memory:
+        folders = Folders(scenario, target, folder, memory)
         while steps:
             environment = {"env": dict([server_pool.SECRET])} if target == "galatea" else {}
             with servers.TARGETS[target](folders.path(""), *folders.flags(scenario), **environment) as server:
@@ -274,7 +287,9 @@ def play_steps(scenario, server, folders, steps, answers):
         step = steps.pop(0)
         assert step["id"] not in answers, f"two steps with id {step['id']}"
         folders.change(step.get("changes", {}))
-        answer = ask(server, step, folders.foreign)
+        answer = ask(server, folders.named(step), folders.foreign)
+        if "reads" in step:
+            answer["memory"] = {name: folders.memory.read(name, *span).hex() for name, span in step["reads"].items()}
         if folders.target == "galatea":
             keeps_to_itself(answer, step, str(folders.parent), scenario)
         answer = folders.hidden(answer)
@@ -298,7 +313,7 @@ TOGETHER = [
 SAME_MODELS = ["http_access", "grpc_access"]
 # These look at the readiness of the whole server.
 STRICT = ["config_refusals", "http_repository", "python_load_failures"]
-ALONE = ["repository_none"]
+ALONE = ["repository_none", "shared_memory"]
 EXPLICIT = "--model-control-mode=explicit"
 LOADS = "--load-model="
 

@@ -43,8 +43,8 @@ def narrow_log():
 
 
 def narrow():
-    """Little memory for requests and short documents, and an access log of what is refused for it."""
-    return "--memory-budget=32M", "--http-max-input-size=1000", f"--access-log={narrow_log()}"
+    """Little memory for requests and short documents, and an access log of what is refused for it. Clients may bring memory."""
+    return "--memory-budget=32M", "--http-max-input-size=1000", f"--access-log={narrow_log()}", "--allow-client-shm=true"
 
 
 def in_json():

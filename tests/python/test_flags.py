@@ -357,17 +357,6 @@ def test_deprecated_flags_are_warned_about(target):
         assert warnings(target, words) == expected, words
 
 
-def test_unsupported_flags_that_affect_only_speed_are_warned_about():
-    """The server starts without features that affect only speed or observation, and warns."""
-    for words, expected in [
-        ("--allow-client-shm=true", "--allow-client-shm=true has no effect yet: regions cannot be registered"),
-    ]:
-        said = re.findall(r'^W.*\] "(.*)"$', run("galatea", words)[1], re.M)
-        assert any(line.startswith(expected) for line in said), (words, said)
-    quiet = "--trace-level=MIN --trace-config=level=OFF --allow-client-shm=0 --metrics-config=summary_latencies=0"
-    assert "no effect yet" not in run("galatea", quiet)[1]
-
-
 def made(*words):
     done = subprocess.run([servers.galatea_binary(), *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

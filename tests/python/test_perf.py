@@ -205,13 +205,10 @@ ON_THE_WIRE = [
 
 
 def on_the_wire():
-    """Ours with our server in the tier commit. It takes no regions of shared memory over the network: for those ours has the
-    real server too."""
+    """Ours with our server in the tier commit."""
     for protocol, line in ON_THE_WIRE:
-        is_shared = "--shared-memory" in line
         yield pytest.param(protocol, line, "triton", id=f"{protocol}-{line}-triton", marks=tiers.peers)
-        ours = "ours_on_triton" if is_shared else "galatea"
-        yield pytest.param(protocol, line, ours, id=f"{protocol}-{line}-galatea", marks=tiers.peers if is_shared else [])
+        yield pytest.param(protocol, line, "galatea", id=f"{protocol}-{line}-galatea")
 
 
 @pytest.mark.parametrize("protocol, line, target", list(on_the_wire()))

@@ -18,9 +18,7 @@ def pairs(cases, is_in_commit=lambda case: True):
             marks = [] if is_in_commit(case) else [tiers.peers]
             # The real tool first: it may record what ours is held against.
             yield pytest.param(case, "triton", id=f"{case}-triton", marks=tiers.peers)
-            # Our server takes no regions of shared memory over the network.
-            if "--shared-memory" not in case.line or case.target == "galatea":
-                yield pytest.param(case, "galatea", id=f"{case}-galatea", marks=marks)
+            yield pytest.param(case, "galatea", id=f"{case}-galatea", marks=marks)
             yield pytest.param(case, "ours_on_triton", id=f"{case}-galatea-triton", marks=tiers.peers)
 
 

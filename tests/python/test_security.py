@@ -16,6 +16,7 @@ import clients
 import processes
 import raw_http
 import raw_http2
+import shared_files
 import shared_flags
 from repositories import add_sub_config, identity_config, tensor
 from waiting import LIMIT, eventually
@@ -209,6 +210,31 @@ def test_long_bodies_of_many_clients_stay_within_the_budget(shared):
     statuses = raw_http.together(10, lambda _: raw_http.exchange(address(server.http), request)[0])
     assert {200, 503}.issuperset(statuses), raw_http.statuses(statuses)
     assert memory.grown() < 2 * (32 << 20), memory.grown()
+
+
+def test_inputs_in_shared_memory_count_once(shared):
+    """They are no part of the body and may be longer than one. Of the memory budget they take their bytes."""
+    server, size = shared(*shared_flags.narrow()), 20 << 20
+    server.place("vector", "identity", identity_config("TYPE_UINT8"))
+    with shared_files.SharedFiles() as files:
+        files.write("in", b"\1", size=2 * size)
+        region = {"key": files.key("in"), "byte_size": 2 * size}
+        assert clients.ask(server.http, "POST", "/v2/systemsharedmemory/region/security/register", region)[0] == 200
+
+        def ask(bytes_in):
+            place = {"shared_memory_region": "security", "shared_memory_byte_size": bytes_in}
+            output = {"shared_memory_region": "security", "shared_memory_byte_size": bytes_in}
+            body = {
+                "inputs": [{"name": "INPUT0", "datatype": "UINT8", "shape": [bytes_in], "parameters": place}],
+                "outputs": [{"name": "OUTPUT0", "parameters": output}],
+            }
+            status, _, text = clients.ask(server.http, "POST", "/v2/models/vector/infer", body)
+            return status, text.decode()
+
+        assert ask(size)[0] == 200
+        status, text = ask(2 * size)
+        assert status == 503 and "memory" in text, text
+        assert clients.ask(server.http, "POST", "/v2/systemsharedmemory/region/security/unregister", "")[0] == 200
 
 
 def test_label_files_must_lie_in_the_model_folder(server, tmp_path_factory):

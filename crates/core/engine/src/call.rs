@@ -16,8 +16,9 @@ use std::{
 
 use galatea_config::ModelConfig;
 use galatea_types::{
-    CallRecord, CancelOnDrop, Cancellation, Error, InferRequest, InferResponse, MemoryReservation,
-    Origin, Refused, Regions, RequestContext, Responder, Result, Sender,
+    CallRecord, CancelOnDrop, Cancellation, ClientShare, Error, InferRequest, InferResponse,
+    MemoryReservation, Origin, Refused, Regions, RequestContext, Responder, Result, Sender,
+    UnreadRequest,
 };
 use tokio::sync::oneshot;
 
@@ -108,13 +109,14 @@ impl InferCall {
     ///
     /// # Errors
     /// Those of `decode`.
-    pub fn decode<P>(
+    pub fn decode<R: Into<UnreadRequest>, P>(
         self,
-        decode: impl FnOnce(&DecodeFor<'_>) -> Result<(InferRequest, P)>,
+        decode: impl FnOnce(&DecodeFor<'_>) -> Result<(R, P)>,
     ) -> Result<DecodedCall<P>> {
         let Self { found: FoundModel { model, version, regions }, context } = self;
         let (config, regions) = (model.config(), &*regions);
         let (request, plan) = decode(&DecodeFor { config, version, regions })?;
+        let request = request.into();
         Ok(DecodedCall(Box::new(DecodedParts { model, context, request, plan })))
     }
 }
@@ -127,14 +129,33 @@ pub struct DecodedCall<P>(Box<DecodedParts<P>>);
 struct DecodedParts<P> {
     model: Arc<ServedModel>,
     context: RequestContext,
-    request: InferRequest,
+    request: UnreadRequest,
     plan: P,
 }
 
 impl<P> DecodedCall<P> {
-    /// Returns the request.
+    /// Returns the request. Its inputs in regions may have no data yet.
     pub fn request(&self) -> &InferRequest {
-        &self.0.request
+        self.0.request.request()
+    }
+
+    /// Returns the bytes of its inputs in regions that are not read yet.
+    pub fn unread_bytes(&self) -> usize {
+        self.0.request.unread_bytes()
+    }
+
+    /// Returns the request's share of its client's limits, if it has one, for front ends that know its size only after decoding.
+    pub fn share(&mut self) -> Option<&mut ClientShare> {
+        self.0.context.share.as_deref_mut()
+    }
+
+    /// Reads the inputs in regions. A front end calls this on a thread for long work if they are long.
+    ///
+    /// # Errors
+    /// A client has shortened its region, or the memory budget has no room.
+    pub fn read_regions(mut self) -> Result<Self> {
+        self.0.request.read_regions()?;
+        Ok(self)
     }
 
     /// Returns the model that answers.
@@ -152,19 +173,21 @@ impl<P> DecodedCall<P> {
     /// # Errors
     /// Those of [`Sender::forward_headers`].
     pub fn forward_headers(&mut self, sender: &impl Sender) -> Result<()> {
-        sender.forward_headers(&mut self.0.request)
+        sender.forward_headers(self.0.request.request_mut())
     }
 
-    /// Passes the request to its model, whose responses go to the responder that `respond` creates.
+    /// Passes the request to its model, whose responses go to the responder that `respond` creates. First reads the inputs in
+    /// regions that are not read yet.
     ///
     /// # Errors
-    /// The model refuses the request; then the responder was not used.
+    /// Those of [`DecodedCall::read_regions`]; the model refuses the request. The responder was not used then.
     pub fn submit(
         self,
         record: &mut impl CallRecord,
         respond: impl FnOnce(&Cancellation) -> Responder,
     ) -> Result<RunningCall<P>> {
         let DecodedParts { model, mut context, request, plan } = *self.0;
+        let request = request.read()?;
         let model = choose_version(model, &request, &context);
         record.record_submitted(&request, &mut context);
         let cancellation = context.cancellation.clone();

@@ -8,7 +8,7 @@ use galatea_telemetry::{
     CustomMetric,
     metrics::{CpuMetrics, FigureSource},
 };
-use galatea_types::{LockExt, Result, product};
+use galatea_types::{Error, LockExt, Result, product};
 
 use crate::{
     availability::Availability,
@@ -38,6 +38,8 @@ const EXTENSIONS: &[&str] = &[
     "model_repository(unload_dependents)",
     "schedule_policy",
     "model_configuration",
+    "system_shared_memory",
+    "cuda_shared_memory",
     "binary_tensor_data",
     "parameters",
     "statistics",
@@ -107,6 +109,19 @@ impl Engine {
     /// Returns the shared memory regions that clients have registered.
     pub fn regions(&self) -> &Arc<RegionTable> {
         &self.regions
+    }
+
+    /// Returns the same for a client that registers or unregisters regions.
+    ///
+    /// # Errors
+    /// `Unsupported` if clients may not do that.
+    pub fn client_regions(&self) -> Result<&Arc<RegionTable>> {
+        if self.options.allows_client_regions {
+            return Ok(&self.regions);
+        }
+        Err(Error::unsupported(
+            "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
+        ))
     }
 
     /// Returns the version in the metadata: that of the contract, see [`product::CONTRACT_VERSION`].

@@ -46,6 +46,8 @@ pub struct EngineOptions {
     /// If true, configurations in load requests may name files outside of their model: environments of Python models, libraries
     /// of operators.
     pub allows_override_paths: bool,
+    /// If true, clients may register shared memory regions.
+    pub allows_client_regions: bool,
     /// The number of models loaded at a time.
     pub load_thread_count: usize,
     /// The number of retries after a version failed to load.
@@ -104,6 +106,7 @@ impl Default for EngineOptions {
             auto_completes_config: true,
             model_config_name: String::new(),
             allows_override_paths: false,
+            allows_client_regions: false,
             load_thread_count: 4,
             load_retry_count: 0,
             backend_directory: None,

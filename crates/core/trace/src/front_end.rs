@@ -85,21 +85,21 @@ impl FrontEndTrace {
     }
 
     /// Records that the front end begins to send an answer, if the request is traced.
-    pub fn begin_sending(&self) -> Option<Sending> {
+    pub fn begin_sending(&self) -> Option<SendTrace> {
         let span = self.span.clone()?;
         span.record(self.names.send_start);
-        Some(Sending { span, names: self.names })
+        Some(SendTrace { span, names: self.names })
     }
 }
 
 /// An answer that is being sent.
 #[derive(Debug)]
-pub struct Sending {
+pub struct SendTrace {
     span: Arc<Span>,
     names: &'static Names,
 }
 
-impl Sending {
+impl SendTrace {
     /// Records that the answer is sent.
     pub fn finish(self) {
         self.span.record(self.names.send_end);

@@ -31,7 +31,7 @@ mod tracer;
 pub use self::{
     change::{NumberField, SettingsChange, SettingsError, unknown_model},
     files::TraceFiles,
-    front_end::{FrontEndTrace, Sending},
+    front_end::{FrontEndTrace, SendTrace},
     level::Levels,
     request_trace::{Event, RequestTrace, TensorPlace, TracedTensor},
     settings::{SettingValue, Settings, TraceMode, TraceOptions},

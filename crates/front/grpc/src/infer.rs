@@ -9,8 +9,8 @@ use galatea_engine::{
 };
 use galatea_frontend::{CompressionFormat, HeavyWork, Subject};
 use galatea_protocol::{
-    AnswerForm, AnswerPlan,
-    grpc::{Envelope, Pieces, RequestMessage, decode, decoding_work, encode_response},
+    AnswerPlan,
+    grpc::{Envelope, Pieces, RequestMessage, decode_unread, decoding_work, encode_response},
     parse_model_version,
 };
 use galatea_types::{InferResponse, MemoryReservation, OverBudget, Result};
@@ -62,8 +62,14 @@ pub(crate) fn decode_for(
     sender: &mut Sender,
 ) -> Result<Decoded> {
     let call = found.admit(sender, memory, message.decoded_size())?;
-    let mut decoded = call.decode(|to| decode(message, to.config, to.regions))?;
+    let mut decoded = call.decode(|to| decode_unread(message, to.config, to.regions))?;
     decoded.forward_headers(sender)?;
+    let in_regions = decoded.unread_bytes();
+    if in_regions > 0
+        && let (Some(account), Some(share)) = (sender.caller.account(), decoded.share())
+    {
+        account.grow(share, in_regions)?;
+    }
     Ok(decoded)
 }
 
@@ -89,14 +95,17 @@ pub(crate) fn is_heavy(message: &Pieces) -> bool {
     HeavyWork::is_heavy(message.remaining()) && HeavyWork::is_heavy(decoding_work(message))
 }
 
+/// Returns `true` if reading the inputs in shared memory would delay the other clients of the thread.
+pub(crate) fn is_heavy_to_read(decoded: &Result<Decoded>) -> bool {
+    let bytes = decoded.as_ref().map_or(0, Decoded::unread_bytes);
+    HeavyWork::is_heavy(HeavyWork::weight_of_copy(bytes))
+}
+
 /// Returns `true` if encoding the answer would delay the other clients of the thread, because values are ranked or copied.
 pub(crate) fn is_heavy_answer(plan: &AnswerPlan, answer: &Result<InferResponse>) -> bool {
     let Ok(response) = answer else { return false };
-    let outputs = response.outputs.iter().filter(|output| HeavyWork::is_heavy(output.data.len()));
-    outputs.map(|output| plan.form_of(&output.name)).any(|form| match form {
-        AnswerForm::Inline | AnswerForm::Binary => false,
-        AnswerForm::Classes { .. } | AnswerForm::Region(_) => true,
-    })
+    let copied = HeavyWork::weight_of_copy(plan.bytes_to_copy(response));
+    HeavyWork::is_heavy(plan.bytes_to_render(response).saturating_add(copied))
 }
 
 /// Counts an answer that waits to be encoded. The request, which counted its tensors, has ended, and an output may

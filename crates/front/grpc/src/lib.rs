@@ -42,6 +42,7 @@ mod route;
 mod sender;
 mod server;
 mod service;
+mod shared_memory;
 mod shared_stream;
 mod state;
 mod status;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use galatea_frontend::KeyedResponse;
 use galatea_proto::inference::{ModelInferResponse, ModelStreamInferResponse};
 use galatea_protocol::grpc::{Envelope, FINAL_RESPONSE, encode_stream_message, parameter_message};
-use galatea_trace::Sending;
+use galatea_trace::SendTrace;
 use galatea_types::{Error, ParameterValue, Response};
 use tonic::Status;
 
@@ -36,7 +36,7 @@ pub(crate) struct OutgoingReply {
     /// Bytes of the response that count to the stream until it is sent.
     pub size: usize,
     /// The end of its trace, if the request is traced.
-    sending: Option<Sending>,
+    sending: Option<SendTrace>,
 }
 
 enum RenderedReply {
@@ -122,7 +122,7 @@ impl OutgoingReply {
         Self { size, ..self }
     }
 
-    pub fn with_sending(self, sending: Option<Sending>) -> Self {
+    pub fn with_sending(self, sending: Option<SendTrace>) -> Self {
         Self { sending, ..self }
     }
 
@@ -135,7 +135,7 @@ impl OutgoingReply {
     }
 
     pub fn into_reply(self) -> Option<Reply> {
-        self.sending.into_iter().for_each(Sending::finish);
+        self.sending.into_iter().for_each(SendTrace::finish);
         match self.reply {
             RenderedReply::Ready(reply) => Some(*reply),
             RenderedReply::Rendering(_) => None,

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use galatea_frontend::{CompressionFormat, HeavyWork};
-use galatea_trace::Sending;
+use galatea_trace::SendTrace;
 use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
 use tonic::Status;
 
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct MessageBody {
     pieces: VecDeque<Bytes>,
     /// The end of its trace, if the request is traced.
-    pub sending: Option<Sending>,
+    pub sending: Option<SendTrace>,
 }
 
 impl MessageBody {
@@ -70,7 +70,7 @@ impl MessageBody {
         let piece = next_data(&mut self.pieces);
         piece.map_or_else(
             || {
-                self.sending.take().into_iter().for_each(Sending::finish);
+                self.sending.take().into_iter().for_each(SendTrace::finish);
                 Piece::Status(trailers(&Status::ok("")))
             },
             Piece::Data,

@@ -9,8 +9,8 @@ use galatea_types::Error;
 use tonic::Status;
 
 use crate::{
-    log_settings, message::decode, repository, response_body::MessageBody, state::ServerState,
-    status::status_of, trace_settings,
+    log_settings, message::decode, repository, response_body::MessageBody, shared_memory,
+    state::ServerState, status::status_of, trace_settings,
 };
 
 /// A call of the inference service with a short message: any except inference and loads.
@@ -23,10 +23,6 @@ type Reply<T> = Result<T, Status>;
 
 fn reply<T>(result: Result<T, Error>) -> Reply<T> {
     result.map_err(|e| status_of(&e))
-}
-
-fn not_supported<T>(_: T, what: &str) -> Reply<MessageBody> {
-    Err(Status::unimplemented(format!("{what} is not supported by this server")))
 }
 
 impl ShortCall {
@@ -51,15 +47,7 @@ impl ShortCall {
                 MessageBody::of(&settings, most)
             }
             "TraceSetting" => MessageBody::of(&self.trace_settings(&decode(message)?)?, most),
-            "SystemSharedMemoryStatus" => {
-                let request: pb::SystemSharedMemoryStatusRequest = decode(message)?;
-                no_region("system", &request.name)
-            }
-            "CudaSharedMemoryStatus" => {
-                let request: pb::CudaSharedMemoryStatusRequest = decode(message)?;
-                no_region("cuda", &request.name)
-            }
-            other => refuse(other, message),
+            method => shared_memory::answer(&self.state.engine, method, message, most).await,
         }
     }
 
@@ -165,34 +153,4 @@ impl ShortCall {
         };
         reply(self.state.engine.control().query(list).await.flatten())
     }
-}
-
-/// Refuses a call of a feature that this server does not have.
-fn refuse(method: &str, message: Pieces) -> Reply<MessageBody> {
-    const SYSTEM: &str = "system shared memory";
-    const CUDA: &str = "CUDA shared memory";
-    match method {
-        "SystemSharedMemoryRegister" => {
-            not_supported(decode::<pb::SystemSharedMemoryRegisterRequest>(message)?, SYSTEM)
-        }
-        "SystemSharedMemoryUnregister" => {
-            not_supported(decode::<pb::SystemSharedMemoryUnregisterRequest>(message)?, SYSTEM)
-        }
-        "CudaSharedMemoryRegister" => {
-            not_supported(decode::<pb::CudaSharedMemoryRegisterRequest>(message)?, CUDA)
-        }
-        "CudaSharedMemoryUnregister" => {
-            not_supported(decode::<pb::CudaSharedMemoryUnregisterRequest>(message)?, CUDA)
-        }
-        _ => Err(Status::unimplemented("")),
-    }
-}
-
-/// Lists the regions of a kind. There are none, because none can be registered.
-fn no_region(kind: &str, name: &str) -> Reply<MessageBody> {
-    if name.is_empty() {
-        return Ok(MessageBody::empty());
-    }
-    let error = Error::not_found(format!("Unable to find {kind} shared memory region: '{name}'"));
-    Err(status_of(&error))
 }

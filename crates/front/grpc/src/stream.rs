@@ -18,7 +18,7 @@ use tonic::Status;
 
 use crate::{
     call_record::CallRecord,
-    infer::{Decoded, InferHead, MessageForm, decode_for, find_model, is_heavy},
+    infer::{Decoded, InferHead, MessageForm, decode_for, find_model, is_heavy, is_heavy_to_read},
     message::{Message, over_budget},
     messages::Messages,
     reply::{OpenRequest, OutgoingReply, REPLY_WEIGHT, Reply, refusal_reply},
@@ -96,6 +96,14 @@ struct Read {
     size: usize,
     decoded: Result<Decoded>,
     subject: Subject,
+}
+
+impl Read {
+    /// Reads the inputs in shared memory.
+    fn with_regions(mut self) -> Self {
+        self.decoded = self.decoded.and_then(Decoded::read_regions);
+        self
+    }
 }
 
 type PreparingReply = Pin<Box<dyn Future<Output = Result<Read>> + Send>>;
@@ -195,14 +203,22 @@ impl InferStream {
         self.sender.caller.renew();
         if is_heavy(&message.bytes) {
             let (state, mut sender) = (self.state.clone(), self.sender.clone());
-            let read = move || read(&state, message, &mut sender);
-            let read = self.state.options.heavy_work.run(read);
-            self.preparing = Some(Box::pin(async { read.await? }));
+            self.prepare(move || read(&state, message, &mut sender).map(Read::with_regions));
+            return Ok(());
+        }
+        let read = read(&self.state, message, &mut self.sender).map_err(|e| status_of(&e))?;
+        if is_heavy_to_read(&read.decoded) {
+            self.prepare(move || Ok(read.with_regions()));
         } else {
-            let read = read(&self.state, message, &mut self.sender);
-            self.start(read.map_err(|e| status_of(&e))?);
+            self.start(read);
         }
         Ok(())
+    }
+
+    /// Reads the next request on another thread.
+    fn prepare(&mut self, read: impl FnOnce() -> Result<Read> + Send + 'static) {
+        let read = self.state.options.heavy_work.run(read);
+        self.preparing = Some(Box::pin(async { read.await? }));
     }
 
     /// A request whose model is not found takes a place in the order, like one of an ordinary model.

@@ -12,7 +12,7 @@ use bytes::Buf;
 use galatea_engine::call::UnaryAnswer;
 use galatea_frontend::{CompressionFormat, Subject};
 use galatea_protocol::grpc::Envelope;
-use galatea_trace::Sending;
+use galatea_trace::SendTrace;
 use galatea_types::{Error, InferResponse, Result};
 use http::Response;
 use tonic::Status;
@@ -84,7 +84,7 @@ impl UnaryInfer {
                 // A client that has cancelled its call, or whose deadline has passed, is sent nothing.
                 if !matches!(status.code(), tonic::Code::Cancelled | tonic::Code::DeadlineExceeded)
                 {
-                    self.told.exchange.begin_sending().into_iter().for_each(Sending::finish);
+                    self.told.exchange.begin_sending().into_iter().for_each(SendTrace::finish);
                 }
                 Err(self.told.refused(status))
             }
@@ -132,15 +132,26 @@ impl UnaryInfer {
             let (engine, mut sender) = (self.state.engine.clone(), self.sender.clone());
             let decode = move || {
                 let decoded = infer::decode_unary(&engine, message, &mut sender, &mut subject);
-                (decoded, subject)
+                (decoded.and_then(Decoded::read_regions), subject)
             };
-            let decoded = self.state.options.heavy_work.run(decode);
-            self.stage = InferStage::Decoded(Box::pin(async { Ok(decoded.await?) }));
+            self.decode_elsewhere(decode);
             return Ok(());
         }
         let (engine, sender) = (&self.state.engine, &mut self.sender);
         let decoded = infer::decode_unary(engine, message, sender, &mut subject);
+        if infer::is_heavy_to_read(&decoded) {
+            self.decode_elsewhere(|| (decoded.and_then(Decoded::read_regions), subject));
+            return Ok(());
+        }
         self.submit(decoded, subject)
+    }
+
+    fn decode_elsewhere(
+        &mut self,
+        decode: impl FnOnce() -> (Result<Decoded>, Subject) + Send + 'static,
+    ) {
+        let decoded = self.state.options.heavy_work.run(decode);
+        self.stage = InferStage::Decoded(Box::pin(async { Ok(decoded.await?) }));
     }
 
     fn submit(&mut self, decoded: Result<Decoded>, subject: Subject) -> Result<(), Status> {

@@ -13,7 +13,7 @@ use crate::{
         CloudFrontEnd, Destination, SageMakerModels,
         many_models::{self, ModelsCall},
     },
-    handlers::{console, generate, infer, management, metrics, repository},
+    handlers::{console, generate, infer, management, metrics, repository, shared_memory},
     options::HttpOptions,
     request::{
         admission,
@@ -266,6 +266,9 @@ impl Service {
             Route::RepositoryIndex => repository::index(state, received).await,
             Route::Load(name) => repository::load(state, name.to_owned(), received).await,
             Route::Unload(name) => repository::unload(state, name.to_owned(), received).await,
+            Route::SharedMemory(kind, action, name) => {
+                shared_memory::respond(state, kind, action, name, received).await
+            }
             route => management::respond(state, route, received.sender.head),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, num::NonZero, sync::Arc};
 
+use galatea_config::{ModelConfig, Scheduling};
 use galatea_types::{InferResponse, OutputAllocator, RegionSpan, Result, Tensor};
 
 use crate::classification::classify;
@@ -85,6 +86,8 @@ pub struct AnswerPlan {
     pub(crate) default_form: AnswerForm,
     /// Shared by similar requests of a connection.
     pub(crate) outputs: Arc<[PlannedOutput]>,
+    /// The name of the model if it is an ensemble, for errors.
+    ensemble: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +99,15 @@ pub(crate) struct PlannedOutput {
 impl AnswerPlan {
     /// Returns a plan with all outputs in `default_form`. With `is_batched` their first dimension is the batch.
     pub(crate) fn new(default_form: AnswerForm, is_batched: bool) -> Self {
-        Self { is_batched, wants_empty_final: false, default_form, outputs: Arc::default() }
+        let outputs = Arc::default();
+        Self { is_batched, wants_empty_final: false, default_form, outputs, ensemble: None }
+    }
+
+    /// Returns a plan for responses of `model`, with all outputs in `default_form`.
+    pub(crate) fn of_model(default_form: AnswerForm, model: &ModelConfig) -> Self {
+        let is_ensemble = matches!(model.scheduling(), Scheduling::Ensemble(_));
+        let ensemble = is_ensemble.then(|| model.name().clone());
+        Self { ensemble, ..Self::new(default_form, model.has_batching()) }
     }
 
     /// Returns `true` if the client asked for an empty response when a decoupled model ends without one.
@@ -110,10 +121,22 @@ impl AnswerPlan {
         planned.map_or(&self.default_form, |planned| &planned.form)
     }
 
-    /// Returns the bytes of the outputs that writing the response reads: those of outputs that are not sent as they are.
+    /// Returns the bytes of the outputs that become text or are ranked.
     pub fn bytes_to_render(&self, response: &InferResponse) -> usize {
-        let is_read = |output: &&Tensor| !matches!(self.form_of(&output.name), AnswerForm::Binary);
-        response.outputs.iter().filter(is_read).map(|output| output.data.len()).sum()
+        self.bytes_of(response, |form| {
+            matches!(form, AnswerForm::Inline | AnswerForm::Classes { .. })
+        })
+    }
+
+    /// Returns the bytes of the outputs that are copied to regions.
+    pub fn bytes_to_copy(&self, response: &InferResponse) -> usize {
+        self.bytes_of(response, |form| matches!(form, AnswerForm::Region(_)))
+    }
+
+    fn bytes_of(&self, response: &InferResponse, is_counted: fn(&AnswerForm) -> bool) -> usize {
+        let outputs = response.outputs.iter();
+        let counted = outputs.filter(|output| is_counted(self.form_of(&output.name)));
+        counted.map(|output| output.data.len()).sum()
     }
 
     /// Returns the approximate memory for writing the response besides its outputs: texts of numbers and of classes.
@@ -130,6 +153,21 @@ impl AnswerPlan {
             }
         };
         response.outputs.iter().map(of_output).fold(0, usize::saturating_add)
+    }
+
+    /// Checks that the outputs fit the regions that they go to. After an error none of them must be written.
+    pub(crate) fn check_regions(&self, response: &InferResponse) -> Result<()> {
+        for planned in self.outputs.iter() {
+            let AnswerForm::Region(span) = &planned.form else { continue };
+            for output in response.outputs.iter().filter(|output| output.name == planned.name) {
+                let fits = span.check_fits(&output.name, output.data.len());
+                fits.map_err(|error| match &self.ensemble {
+                    Some(name) => error.prefixed(format_args!("in ensemble '{name}', ")),
+                    None => error,
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns `true` if any output may be sent as its bytes.

@@ -58,7 +58,7 @@ pub use origin::{Origin, Protocol, StepTimes};
 pub use output::{OutputAllocator, OutputMemory};
 pub use prepared_request::PreparedRequest;
 pub use refused::Refused;
-pub use region::{Region, RegionSpan, Regions};
+pub use region::{Region, RegionSpan, Regions, UnreadInput, UnreadRequest};
 pub use request::{CorrelationId, InferRequest, ParameterValue, Parameters, RESERVED_PARAMETERS};
 pub use responder::{Responder, Response, ResponseSink};
 pub use response::InferResponse;

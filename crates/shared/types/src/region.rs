@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{Buffer, Error, OutputAllocator, Result};
+use crate::{Buffer, Error, InferRequest, OutputAllocator, Result};
 
 /// A registered region. Offsets and sizes are in bytes, as a client gave them.
 ///
@@ -62,19 +62,99 @@ impl RegionSpan {
     pub fn read(&self) -> Result<Buffer> {
         self.region.read(self.offset, self.byte_size)
     }
+
+    /// Checks that an output of `needed` bytes fits the span.
+    ///
+    /// # Errors
+    /// `Internal` if it does not.
+    pub fn check_fits(&self, output: &str, needed: usize) -> Result<()> {
+        let available = self.byte_size;
+        if needed as u64 <= available {
+            return Ok(());
+        }
+        Err(Error::internal(format!(
+            "shared memory size specified with the request for output '{output}' ({available} bytes) should be at least \
+             {needed} bytes to hold the results"
+        )))
+    }
+}
+
+/// A decoded request. The inputs that its client placed in regions have no data yet.
+///
+/// Reading is a step of its own because it copies many bytes: a front end chooses the thread for it.
+#[derive(Debug)]
+pub struct UnreadRequest {
+    request: InferRequest,
+    unread: Vec<UnreadInput>,
+}
+
+/// An input whose data is not read yet.
+#[derive(Debug)]
+pub struct UnreadInput {
+    /// Its index among the inputs of its request.
+    pub index: usize,
+    /// The place of its data.
+    pub span: RegionSpan,
+}
+
+impl UnreadRequest {
+    /// Makes a request with these inputs unread.
+    pub fn new(request: InferRequest, unread: Vec<UnreadInput>) -> Self {
+        Self { request, unread }
+    }
+
+    /// Returns the request, as far as it is known.
+    pub fn request(&self) -> &InferRequest {
+        &self.request
+    }
+
+    /// Returns the request, as far as it is known.
+    pub fn request_mut(&mut self) -> &mut InferRequest {
+        &mut self.request
+    }
+
+    /// Returns the bytes that are still to be read.
+    pub fn unread_bytes(&self) -> usize {
+        let bytes =
+            |unread: &UnreadInput| usize::try_from(unread.span.byte_size).unwrap_or(usize::MAX);
+        self.unread.iter().map(bytes).fold(0, usize::saturating_add)
+    }
+
+    /// Reads the inputs that are unread.
+    ///
+    /// # Errors
+    /// The errors of [`Region::read`].
+    pub fn read_regions(&mut self) -> Result<()> {
+        for UnreadInput { index, span } in self.unread.drain(..) {
+            if let Some(tensor) = self.request.inputs.get_mut(index) {
+                tensor.data = span.read()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the whole request.
+    ///
+    /// # Errors
+    /// The errors of [`Region::read`].
+    pub fn read(mut self) -> Result<InferRequest> {
+        self.read_regions()?;
+        Ok(self.request)
+    }
+}
+
+/// A request without inputs in regions.
+impl From<InferRequest> for UnreadRequest {
+    fn from(request: InferRequest) -> Self {
+        Self::new(request, Vec::new())
+    }
 }
 
 /// Takes one output. The memory of a span is never lent: a model writes elsewhere, and the result is copied to the span.
 impl OutputAllocator for RegionSpan {
     /// Writes `data` to the start of the span. The response has no copy of it.
     fn place(&self, output: &str, data: &Buffer) -> Result<Buffer> {
-        let (needed, available) = (data.len(), self.byte_size);
-        if needed as u64 > available {
-            return Err(Error::internal(format!(
-                "shared memory size specified with the request for output '{output}' ({available} bytes) should be at \
-                 least {needed} bytes to hold the results"
-            )));
-        }
+        self.check_fits(output, data.len())?;
         self.region.write(self.offset, data)?;
         Ok(Buffer::default())
     }
@@ -124,6 +204,25 @@ mod tests {
         );
         assert_eq!(*region.0.lock_unpoisoned(), [0, 0, 1, 2, 3, 0, 0, 0]);
         assert!(span.allocate("OUT", 3, crate::Memory::Host).expect("nothing fails").is_none());
+    }
+
+    #[test]
+    fn inputs_in_regions_are_read_later_and_once() {
+        let region = Arc::new(Bytes8::default());
+        region.write(0, &vec![1, 2, 3, 4, 5, 6, 7, 8].into()).expect("in range");
+        let mut request = InferRequest::new("m");
+        for name in ["A", "B"] {
+            request.inputs.push(crate::Tensor::new(name, crate::DataType::Uint8, [2], vec![0; 2]));
+        }
+        assert_eq!(UnreadRequest::from(request.clone()).unread_bytes(), 0);
+        let span = RegionSpan::new(region, 2, 3).expect("in range");
+        let mut unread = UnreadRequest::new(request, vec![UnreadInput { index: 1, span }]);
+        assert_eq!(unread.unread_bytes(), 3);
+        unread.read_regions().expect("in range");
+        assert_eq!(unread.unread_bytes(), 0);
+        let request = unread.read().expect("nothing is left");
+        assert_eq!(request.inputs[0].data, vec![0, 0].into());
+        assert_eq!(request.inputs[1].data, vec![3, 4, 5].into());
     }
 
     #[test]

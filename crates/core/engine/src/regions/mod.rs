@@ -1,5 +1,6 @@
 //! The shared memory regions that clients have registered, by name.
 
+mod cuda;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -11,13 +12,18 @@ use std::{
 };
 
 use galatea_types::{Error, MemoryBudget, Region, Regions, Result, RwLockExt};
+use rustix::process::{Resource, getrlimit};
 
 use self::file::FileRegion;
 
 /// The folder of the system's shared memory.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
-/// The largest number of regions at a time: each holds a descriptor.
+/// The largest number of regions at a time, for a process that may open many descriptors.
 const MOST_REGIONS: usize = 4096;
+/// The part of the process's descriptors that regions may take, because each holds one.
+const DESCRIPTORS_SHARE: u64 = 8;
+/// The longest name or key in bytes. File names have at most 255, but clients may write any number of slashes before.
+const LONGEST_NAME: usize = 1024;
 
 /// A region of system shared memory as a client describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,16 +57,21 @@ impl RegionTable {
     /// Opens the described memory, and registers it.
     ///
     /// # Errors
-    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a key or a range that the memory does not
-    /// have; `Internal` if the memory cannot be opened; `Exhausted` if there are too many regions.
+    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a name or key that is too long, a key or a range that the
+    /// memory does not have; `Internal` if the memory cannot be opened; `Exhausted` if there are too many regions.
     pub fn register(&self, description: RegionDescription) -> Result<()> {
         if self.regions.read_unpoisoned().contains_key(&description.name) {
             return Err(name_is_taken(&description.name));
         }
+        check_length("name", &description.name)?;
+        check_length("key", &description.key)?;
+        let most = most_regions();
         let region = FileRegion::open(&self.folder, description, self.memory.clone())?;
         let mut regions = self.regions.write_unpoisoned();
-        if regions.len() >= MOST_REGIONS {
-            let text = format!("more than {MOST_REGIONS} shared memory regions are registered");
+        if regions.len() >= most {
+            let text = format!(
+                "{most} shared memory regions are registered, as many as may be: unregister some first"
+            );
             return Err(Error::new(galatea_types::Code::Exhausted, text));
         }
         match regions.entry(region.description.name.clone()) {
@@ -114,6 +125,22 @@ impl Regions for RegionTable {
             Some(region) => Ok(region.clone()),
             None => Err(Error::not_found(format!("Unable to find shared memory region: '{name}'"))),
         }
+    }
+}
+
+/// Returns the largest number of regions that leaves descriptors for connections and models.
+fn most_regions() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors / DESCRIPTORS_SHARE).map_or(MOST_REGIONS, |n| n.min(MOST_REGIONS))
+}
+
+fn check_length(what: &str, text: &str) -> Result<()> {
+    match text.len() <= LONGEST_NAME {
+        true => Ok(()),
+        false => Err(Error::invalid_arg(format!(
+            "the {what} of a shared memory region is {} bytes long, but may have {LONGEST_NAME}",
+            text.len()
+        ))),
     }
 }
 

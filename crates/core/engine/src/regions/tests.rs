@@ -177,6 +177,32 @@ fn a_refused_registration_names_the_reason_and_leaks_no_descriptor() {
     assert_eq!(descriptors_in(folder), 0);
 }
 
+#[test]
+fn names_and_keys_have_a_longest() {
+    let fixture = Fixture::new();
+    fixture.write_file("k", &[7; 64]);
+    let register = |name: &str, key: &str| fixture.table.register(description(name, key, 0, 64));
+    let (slashes, long) = ("/".repeat(LONGEST_NAME - 1), "n".repeat(LONGEST_NAME + 1));
+    register(&long[1..], &format!("{slashes}k")).expect("as long as may be");
+    let text = "the name of a shared memory region is 1025 bytes long, but may have 1024";
+    assert_fails(register(&long, "k"), Code::InvalidArg, text);
+    let text = "the key of a shared memory region is 1025 bytes long, but may have 1024";
+    assert_fails(register("r", &format!("/{slashes}k")), Code::InvalidArg, text);
+}
+
+#[test]
+fn cuda_regions_are_not_opened() {
+    let fixture = Fixture::new();
+    fixture.write_file("k", &[7; 64]);
+    fixture.register("/k", 0, 64).expect("it is there");
+    let text = "failed to register CUDA shared memory region: 'x', GPUs not supported";
+    assert_fails(fixture.table.register_cuda("x"), Code::InvalidArg, text);
+    let text = "Unable to find cuda shared memory region: 'x'";
+    assert_fails(fixture.table.cuda_status("x"), Code::NotFound, text);
+    let text = "The region named 'r' is registered as system shared memory, not CUDA shared memory";
+    assert_fails(fixture.table.cuda_status("r"), Code::NotFound, text);
+}
+
 /// Counts the descriptors of this process that lie in `folder`.
 fn descriptors_in(folder: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").expect("Linux has it").flatten();

@@ -13,7 +13,7 @@ use std::{
 };
 
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
-use galatea_trace::{FrontEndTrace, Sending, Tracer};
+use galatea_trace::{FrontEndTrace, SendTrace, Tracer};
 use galatea_types::{
     CallRecord, Code, Error, Identity, InferRequest, Observers, Protocol, RequestContext,
     TraceContext,
@@ -278,7 +278,7 @@ impl Exchange {
     /// Records that the front end begins to send an answer. Returns the part of the trace that records the end of that, if the
     /// request is traced.
     #[inline]
-    pub fn begin_sending(&self) -> Option<Sending> {
+    pub fn begin_sending(&self) -> Option<SendTrace> {
         self.0.as_ref()?.trace.as_ref()?.begin_sending()
     }
 

@@ -171,7 +171,7 @@ fn only_a_request_that_is_chosen_is_traced() {
         let sending = exchange.begin_sending();
         assert_eq!(sending.is_some(), is_traced);
         exchange.finish(|| CALL, &OK);
-        sending.into_iter().for_each(Sending::finish);
+        sending.into_iter().for_each(SendTrace::finish);
     }
     drop(call);
     tracer.close();

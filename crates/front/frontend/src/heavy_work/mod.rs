@@ -49,6 +49,9 @@ impl HeavyWork {
     /// at some 200 MB a second.
     pub const MIN_BYTES: usize = 64 << 10;
 
+    /// The bytes that are copied in the time in which one byte is read as text.
+    const COPIED_BYTES: usize = 16;
+
     /// The number of pieces of work that may wait for a thread.
     const QUEUE: usize = 256;
 
@@ -68,6 +71,11 @@ impl HeavyWork {
     /// Returns `true` if work on `bytes` bytes is heavy.
     pub fn is_heavy(bytes: usize) -> bool {
         bytes >= Self::MIN_BYTES
+    }
+
+    /// Returns the bytes of other work that take as long as a copy of `bytes` bytes from or to shared memory.
+    pub fn weight_of_copy(bytes: usize) -> usize {
+        bytes / Self::COPIED_BYTES
     }
 
     /// Runs `work` on a thread of the pool and returns its result. Fails at once if the queue is full. Work whose

@@ -323,7 +323,7 @@ async fn invalid_repository_calls_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn unsupported_calls_are_refused() {
+async fn regions_are_registered_only_with_the_flag() {
     let f = Fixture::start();
     let mut client = f.client().await;
     let request = pb::SystemSharedMemoryStatusRequest::default();
@@ -349,45 +349,16 @@ async fn unsupported_calls_are_refused() {
     let request = pb::SystemSharedMemoryStatusRequest { name: "r".into() };
     let expected = (Code::NotFound, "Unable to find system shared memory region: 'r'".to_owned());
     assert_eq!(outcome(client.system_shared_memory_status(request).await), expected);
-    for (what, (code, text)) in [
-        (
-            "register",
-            outcome(
-                client
-                    .system_shared_memory_register(pb::SystemSharedMemoryRegisterRequest::default())
-                    .await,
-            ),
-        ),
-        (
-            "unregister",
-            outcome(
-                client
-                    .system_shared_memory_unregister(
-                        pb::SystemSharedMemoryUnregisterRequest::default(),
-                    )
-                    .await,
-            ),
-        ),
-        (
-            "cuda register",
-            outcome(
-                client
-                    .cuda_shared_memory_register(pb::CudaSharedMemoryRegisterRequest::default())
-                    .await,
-            ),
-        ),
-        (
-            "cuda unregister",
-            outcome(
-                client
-                    .cuda_shared_memory_unregister(pb::CudaSharedMemoryUnregisterRequest::default())
-                    .await,
-            ),
-        ),
-    ] {
-        assert_eq!(code, Code::Unimplemented, "{what}");
-        assert!(text.ends_with("is not supported by this server"), "{what}: {text}");
-    }
+    let disabled = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.";
+    let expected = (Code::Unimplemented, disabled.to_owned());
+    let request = pb::SystemSharedMemoryRegisterRequest::default();
+    assert_eq!(outcome(client.system_shared_memory_register(request).await), expected);
+    let request = pb::SystemSharedMemoryUnregisterRequest::default();
+    assert_eq!(outcome(client.system_shared_memory_unregister(request).await), expected);
+    let request = pb::CudaSharedMemoryRegisterRequest::default();
+    assert_eq!(outcome(client.cuda_shared_memory_register(request).await), expected);
+    let request = pb::CudaSharedMemoryUnregisterRequest::default();
+    assert_eq!(outcome(client.cuda_shared_memory_unregister(request).await), expected);
 }
 
 /// A body of exactly these bytes.

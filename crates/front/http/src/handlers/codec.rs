@@ -11,7 +11,9 @@ use galatea_protocol::{
     AnswerPlan,
     http::{EncodedResponse, decode_generate, encode},
 };
-use galatea_types::{Buffer, DataType, Error, InferRequest, InferResponse, OverBudget, Result};
+use galatea_types::{
+    Buffer, DataType, Error, InferRequest, InferResponse, OverBudget, Result, UnreadRequest,
+};
 
 use crate::{request::received_request::ReceivedRequest, state::ServerState};
 
@@ -54,7 +56,7 @@ pub(crate) async fn decode_infer(
     received: &mut ReceivedRequest<'_>,
     found: FoundModel,
     body: InferBody,
-    decode: impl FnOnce(&InferBody, &DecodeFor<'_>) -> Result<(InferRequest, AnswerPlan)>
+    decode: impl FnOnce(&InferBody, &DecodeFor<'_>) -> Result<(UnreadRequest, AnswerPlan)>
     + Send
     + 'static,
 ) -> Result<DecodedCall<AnswerPlan>> {
@@ -73,7 +75,27 @@ pub(crate) async fn decode_infer(
         check_decoded(decoded.request(), state.options.max_input_size, place)?;
     }
     count_decoded(&mut decoded, kept, binary)?;
-    Ok(decoded)
+    match decoded.unread_bytes() {
+        0 => Ok(decoded),
+        bytes => read_regions(state, received, decoded, bytes).await,
+    }
+}
+
+/// Reads the inputs in shared memory. They count to the limits of their client and, as they are read, to the memory budget.
+/// They are no part of the body, which `--http-max-input-size` limits.
+async fn read_regions(
+    state: &ServerState,
+    received: &ReceivedRequest<'_>,
+    mut decoded: DecodedCall<AnswerPlan>,
+    bytes: usize,
+) -> Result<DecodedCall<AnswerPlan>> {
+    if let (Some(account), Some(share)) = (received.sender.caller.account(), decoded.share()) {
+        account.grow(share, bytes)?;
+    }
+    if !HeavyWork::is_heavy(HeavyWork::weight_of_copy(bytes)) {
+        return decoded.read_regions();
+    }
+    state.options.heavy_work.run(move || decoded.read_regions()).await?
 }
 
 /// Like [`decode_infer`], for the body of a generate request.
@@ -155,7 +177,9 @@ pub(crate) async fn render(
     running: RunningCall<AnswerPlan>,
     response: InferResponse,
 ) -> Result<EncodedResponse> {
-    let size = running.plan().bytes_to_render(&response);
+    let plan = running.plan();
+    let copied = HeavyWork::weight_of_copy(plan.bytes_to_copy(&response));
+    let size = plan.bytes_to_render(&response).saturating_add(copied);
     let mut memory = state.options.memory.reservation();
     if HeavyWork::is_heavy(size) {
         // The request, which counted its tensors, has ended, and an output may share them.

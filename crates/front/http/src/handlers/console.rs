@@ -175,7 +175,7 @@ mod tests {
     use crate::request::route;
 
     /// Routes of extensions that are not built answer that, and are not described.
-    const NOT_DESCRIBED: [&str; 1] = ["register"];
+    const NOT_DESCRIBED: [&str; 1] = ["cudasharedmemory/region/{region_name}/register"];
 
     /// Paths and methods that the document names whatever models there are, methods in capitals.
     fn base_routes() -> Vec<(String, String)> {
@@ -223,9 +223,13 @@ mod tests {
         ];
         let repository = ["index", "models/{model_name}/load", "models/{model_name}/unload"];
         let repository = repository.map(|path| format!("/v2/repository/{path}"));
-        let regions = ["system", "cuda"].map(|kind| format!("/v2/{kind}sharedmemory"));
-        let regions =
-            regions.iter().flat_map(|at| [format!("{at}/status"), format!("{at}/unregister")]);
+        let regions = ["system", "cuda"].iter().flat_map(|kind| {
+            let calls = ["status", "unregister", "region/{region_name}/status"];
+            let calls = calls.into_iter().chain(["region/{region_name}/unregister"]);
+            calls.map(move |call| format!("/v2/{kind}sharedmemory/{call}"))
+        });
+        let registration = "/v2/systemsharedmemory/region/{region_name}/register";
+        let regions = regions.chain([registration.to_owned()]);
         let paths = of_versions.chain(of_models).chain(others.map(str::to_owned));
         for path in paths.chain(repository).chain(regions) {
             let filled = path.replace("{model_name}", "m").replace("{model_version}", "3");

@@ -15,7 +15,7 @@ use crate::{
     request::{
         media_types,
         received_request::ReceivedRequest,
-        route::{ModelAction, ModelPath, Route, SharedMemoryAction, SharedMemoryKind},
+        route::{ModelAction, ModelPath, Route},
     },
     response::{
         Response,
@@ -53,13 +53,13 @@ pub(crate) fn respond(state: &ServerState, route: Route<'_>, head: &RequestHead)
         Route::NamedRepository => {
             failure(&Error::unsupported("'repository_name' specification is not supported"), JSON)
         }
-        Route::SharedMemory(kind, action, region) => shared_memory(kind, action, region),
         // Answered elsewhere.
         Route::AllStatistics
         | Route::TraceSetting
         | Route::RepositoryIndex
         | Route::Load(_)
         | Route::Unload(_)
+        | Route::SharedMemory(..)
         | Route::Logging => not_found(),
     }
 }
@@ -134,31 +134,6 @@ pub(crate) async fn all_statistics(
 fn statistics_document(entries: Vec<ModelStatisticsEntry>) -> Vec<u8> {
     let entries = entries.into_iter().map(|e| model_statistics(e.name, e.version, &e.statistics));
     statistics(&entries.collect::<Vec<_>>())
-}
-
-/// Answers for regions. None can be registered yet, so there is none to list or unregister.
-fn shared_memory(
-    kind: SharedMemoryKind,
-    action: SharedMemoryAction,
-    region: Option<&str>,
-) -> Response {
-    let kind = match kind {
-        SharedMemoryKind::System => "system",
-        SharedMemoryKind::Cuda => "cuda",
-    };
-    match (action, region) {
-        (SharedMemoryAction::Status, None) => ok_json(b"[]".to_vec()),
-        (SharedMemoryAction::Status, Some(region)) => {
-            let text = format!("Unable to find {kind} shared memory region: '{region}'");
-            failure(&Error::not_found(text), JSON)
-        }
-        (SharedMemoryAction::Unregister, _) => ok_json(Vec::new()),
-        (SharedMemoryAction::Register, _) => not_supported(&format!("{kind} shared memory")),
-    }
-}
-
-fn not_supported(what: &str) -> Response {
-    failure(&Error::unsupported(format!("the {what} extension is not supported")), JSON)
 }
 
 /// Makes the change that a POST asks for, and returns the current settings.

@@ -9,3 +9,4 @@ mod load_report;
 pub(crate) mod management;
 pub(crate) mod metrics;
 pub(crate) mod repository;
+pub(crate) mod shared_memory;

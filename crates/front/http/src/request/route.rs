@@ -215,10 +215,11 @@ impl<'p> Route<'p> {
         Rules { access, category, methods }
     }
 
-    /// Returns `true` if the call changes the served models or the settings of the server.
+    /// Returns `true` if the call changes the served models, the settings or the regions of the server.
     pub fn changes_server(&self, method: &Method) -> bool {
         match self {
             Self::Load(_) | Self::Unload(_) => true,
+            Self::SharedMemory(_, action, _) => *action != SharedMemoryAction::Status,
             Self::Logging | Self::TraceSetting | Self::Model(ModelAction::TraceSetting, _) => {
                 method == Method::POST
             }

@@ -8,7 +8,7 @@ pub(crate) mod stream;
 pub(crate) mod streamed_body;
 
 use galatea_http1::ResponseHead;
-use galatea_trace::Sending;
+use galatea_trace::SendTrace;
 use galatea_types::Error;
 use http::StatusCode;
 
@@ -20,7 +20,7 @@ pub(crate) struct Response {
     /// The failure of the request, for the log.
     pub failed: Option<Error>,
     /// The end of its trace, if the request is traced.
-    pub sending: Option<Sending>,
+    pub sending: Option<SendTrace>,
 }
 
 impl Response {

@@ -80,18 +80,17 @@ fn wrong_methods_are_not_allowed() {
 }
 
 #[test]
-fn unsupported_calls_are_refused_by_name() {
+fn regions_are_registered_only_with_the_flag() {
     let fixture = Fixture::start();
     let mut client = Client::connect(fixture.address);
-    for (method, path, name) in [
-        ("POST", "/v2/systemsharedmemory/region/r/register", "system shared memory"),
-        ("POST", "/v2/cudasharedmemory/region/r/register", "cuda shared memory"),
-    ] {
-        let expected = format!(r#"{{"error":"the {name} extension is not supported"}}"#);
-        client.request(method, path, &[], b"").check(501, JSON, &expected);
+    let disabled = r#"{"error":"Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."}"#;
+    for kind in ["system", "cuda"] {
+        for call in ["register", "region/r/register", "unregister", "region/r/unregister"] {
+            let path = format!("/v2/{kind}sharedmemory/{call}");
+            client.post(&path, "{").check(501, JSON, disabled);
+        }
+        client.get(&format!("/v2/{kind}sharedmemory/status")).check(200, JSON, "[]");
     }
-    client.get("/v2/systemsharedmemory/status").check(200, JSON, "[]");
-    client.post("/v2/cudasharedmemory/unregister", "").check(200, JSON, "");
     client.get("/v2/systemsharedmemory/region/r/status").check(
         404,
         JSON,

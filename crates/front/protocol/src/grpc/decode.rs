@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, vec};
 
 use bytes::Bytes;
 use galatea_config::{ModelConfig, TensorSpec};
-use galatea_types::{Buffer, DataType, InferRequest, Regions, Tensor};
+use galatea_types::{Buffer, DataType, InferRequest, Regions, Tensor, UnreadInput, UnreadRequest};
 
 use super::{
     contents::{self, DeclaredInput},
@@ -29,6 +29,16 @@ pub fn decode(
     config: &ModelConfig,
     regions: &dyn Regions,
 ) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
+    let (request, plan) = decode_unread(message, config, regions)?;
+    Ok((request.read()?, plan))
+}
+
+/// Like [`decode`], but does not read the tensors in shared memory.
+pub fn decode_unread(
+    message: RequestMessage,
+    config: &ModelConfig,
+    regions: &dyn Regions,
+) -> galatea_types::Result<(UnreadRequest, AnswerPlan)> {
     Ok(read(message, config, regions)?)
 }
 
@@ -36,11 +46,11 @@ fn read(
     message: RequestMessage,
     config: &ModelConfig,
     regions: &dyn Regions,
-) -> Result<(InferRequest, AnswerPlan)> {
+) -> Result<(UnreadRequest, AnswerPlan)> {
     let mut request = InferRequest::new(config.name().clone());
     request.model_version = parse_model_version(message.model_version())?;
     request.id = message.id().to_owned();
-    let mut plan = AnswerPlan::new(AnswerForm::Binary, config.has_batching());
+    let mut plan = AnswerPlan::of_model(AnswerForm::Binary, config);
     let parameters = message.parameters.iter().map(|bytes| entry(bytes));
     let parameters = ParameterMap::of(parameters.collect::<Parsed<Vec<_>>>()?);
     plan.wants_empty_final = parameters::apply(&mut request, &parameters)?;
@@ -48,8 +58,8 @@ fn read(
     let inputs = message.inputs.iter().map(|bytes| InputFields::parse(bytes));
     let inputs = inputs.collect::<Parsed<Vec<_>>>()?;
     check_names(&request, &inputs)?;
-    let sources = Sources::new(message.raw_input_contents, config, regions);
-    let (tensors, invalid) = read_inputs(&inputs, sources, config)?;
+    let mut sources = Sources::new(message.raw_input_contents, config, regions);
+    let (tensors, invalid) = read_inputs(&inputs, &mut sources, config)?;
     request.inputs = tensors;
     request.outputs.reserve_exact(message.outputs.len());
     let mut asked = HashSet::new();
@@ -69,7 +79,7 @@ fn read(
     plan.outputs = planned_outputs.into();
     match invalid {
         Some(name) => Err(invalid_data_type(&request, name, config)),
-        None => Ok((request, plan)),
+        None => Ok((UnreadRequest::new(request, sources.unread), plan)),
     }
 }
 
@@ -114,23 +124,32 @@ struct Sources<'a> {
     has_raw: bool,
     model: &'a ModelConfig,
     regions: &'a dyn Regions,
+    /// The inputs in regions.
+    unread: Vec<UnreadInput>,
 }
 
 impl<'a> Sources<'a> {
     fn new(raw: Vec<Bytes>, model: &'a ModelConfig, regions: &'a dyn Regions) -> Self {
-        Self { has_raw: !raw.is_empty(), raw: raw.into_iter(), model, regions }
+        let has_raw = !raw.is_empty();
+        Self { has_raw, raw: raw.into_iter(), model, regions, unread: Vec::new() }
     }
 
-    /// Returns the data of an input: from its region, its typed contents, or the next raw contents, which have the
-    /// order of the inputs.
-    fn data_of(&mut self, input: &InputFields<'_>, data_type: Option<DataType>) -> Result<Buffer> {
+    /// Returns the data of the input at `index`: from its typed contents, or the next raw contents, which have the order
+    /// of the inputs. Its region is read later.
+    fn data_of(
+        &mut self,
+        index: usize,
+        input: &InputFields<'_>,
+        data_type: Option<DataType>,
+    ) -> Result<Buffer> {
         let named = || (input.name.to_owned(), self.model.name().to_string());
         if let Some(parameters) = RegionParameters::read(input.name, &input.parameters()?)? {
             if input.contents.is_some() {
                 let (input, model) = named();
                 return Err(DecodeError::ContentsInRegion { input, model });
             }
-            return Ok(parameters.span(self.regions)?.read()?);
+            self.unread.push(UnreadInput { index, span: parameters.span(self.regions)? });
+            return Ok(Buffer::default());
         }
         match &input.contents {
             Some(_) if self.has_raw => {
@@ -152,14 +171,14 @@ impl<'a> Sources<'a> {
 /// Returns the tensors, and the name of the first one with an invalid data type.
 fn read_inputs<'m>(
     inputs: &[InputFields<'m>],
-    mut sources: Sources<'_>,
+    sources: &mut Sources<'_>,
     config: &ModelConfig,
 ) -> Result<(Vec<Tensor>, Option<&'m str>)> {
     let mut invalid = None;
     let mut tensors = Vec::with_capacity(inputs.len());
-    for input in inputs {
+    for (index, input) in inputs.iter().enumerate() {
         let data_type = input.data_type();
-        let data = sources.data_of(input, data_type)?;
+        let data = sources.data_of(index, input, data_type)?;
         match data_type {
             Some(data_type) => tensors.push(Tensor {
                 name: known_name(config.input(input.name), input.name),

@@ -38,6 +38,10 @@ pub(super) enum DecodeError {
          '{tensor}'"
     )]
     RegionWithoutSize { tensor: String },
+    #[error(
+        "'{key}' can not be specified without 'shared_memory_region' parameter for tensor '{tensor}'"
+    )]
+    WithoutRegion { key: &'static str, tensor: String },
     #[error("output can't set both 'shared_memory_region' and 'classification'")]
     ClassesInRegion,
 

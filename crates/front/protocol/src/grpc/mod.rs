@@ -18,7 +18,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub use decode::decode;
+pub use decode::{decode, decode_unread};
 pub use message::{RequestMessage, count_fields, decoding_work};
 pub use parameters::parameter_message;
 pub use pieces::Pieces;

@@ -19,9 +19,14 @@ pub(super) struct RegionParameters<'p> {
 }
 
 impl<'p> RegionParameters<'p> {
-    /// Returns `None` if the parameters of the tensor name no region.
+    /// Returns `None` if the parameters of the tensor name no region. Then they must not name a part of one either.
     pub fn read(tensor: &str, parameters: &ParameterMap<'p>) -> Result<Option<Self>> {
-        let Some(region) = parameters.get(REGION) else { return Ok(None) };
+        let Some(region) = parameters.get(REGION) else {
+            return match [OFFSET, BYTE_SIZE].into_iter().find(|key| parameters.get(key).is_some()) {
+                None => Ok(None),
+                Some(key) => Err(DecodeError::WithoutRegion { key, tensor: tensor.to_owned() }),
+            };
+        };
         let Some(ParameterChoice::Text(region)) = region else {
             return Err(wrong_type(REGION, tensor, "string_param"));
         };

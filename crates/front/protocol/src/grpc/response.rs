@@ -107,6 +107,7 @@ pub fn encode_response<'a, const N: usize>(
     envelope: Envelope,
     prefix: impl FnOnce(usize) -> [u8; N],
 ) -> Result<Vec<Bytes>> {
+    plan.check_regions(&response)?;
     let InferResponse { model_name, model_version, id, mut parameters, outputs } = response;
     if let Envelope::Stream { .. } = envelope {
         parameters.retain(|(name, _)| name != FINAL_RESPONSE);

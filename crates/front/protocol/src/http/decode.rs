@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{InferRequest, Regions, Tensor};
+use galatea_types::{InferRequest, Regions, Tensor, UnreadRequest};
 
 use super::{
     advice,
@@ -31,6 +31,18 @@ pub fn decode(
     version: Option<i64>,
     regions: &dyn Regions,
 ) -> galatea_types::Result<(InferRequest, AnswerPlan)> {
+    let (request, plan) = decode_unread(body, header_length, model, version, regions)?;
+    Ok((request.read()?, plan))
+}
+
+/// Like [`decode`], but does not read the tensors in shared memory.
+pub(super) fn decode_unread(
+    body: &Bytes,
+    header_length: usize,
+    model: &ModelConfig,
+    version: Option<i64>,
+    regions: &dyn Regions,
+) -> galatea_types::Result<(UnreadRequest, AnswerPlan)> {
     let decoder = Decoder { model, version, regions, is_for_lines: false };
     Ok(decoder.decode(body, header_length)?)
 }
@@ -44,15 +56,19 @@ pub(super) struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    pub fn decode(&self, body: &Bytes, header_length: usize) -> Result<(InferRequest, AnswerPlan)> {
+    pub fn decode(
+        &self,
+        body: &Bytes,
+        header_length: usize,
+    ) -> Result<(UnreadRequest, AnswerPlan)> {
         let mut request = InferRequest::new(self.model.name().clone());
         request.model_version = self.version;
         let is_raw = header_length == 0;
         let default_form = AnswerForm::inline_or_binary(is_raw && !self.is_for_lines);
-        let mut plan = AnswerPlan::new(default_form, self.model.has_batching());
+        let mut plan = AnswerPlan::of_model(default_form, self.model);
         if is_raw {
             request.inputs.push(raw::read(body, self.model)?);
-            return Ok((request, plan));
+            return Ok((request.into(), plan));
         }
         let out_of_range = DecodeError::HeaderOutOfRange { header_length, body_size: body.len() };
         let json = body.get(..header_length).ok_or(out_of_range)?;
@@ -60,13 +76,14 @@ impl Decoder<'_> {
             tail: BinaryTail { body, next: header_length },
             regions: self.regions,
             model: self.model,
+            unread: Vec::new(),
         };
         let decoded = self
             .scan(json, &mut sources)
             .and_then(|header| self.read_header(header, &mut request, &mut plan))
             .and_then(|()| sources.check_used_up());
         match decoded {
-            Ok(()) => Ok((request, plan)),
+            Ok(()) => Ok((UnreadRequest::new(request, sources.unread), plan)),
             Err(error) => {
                 let error = JsonCursor::check_document(json).err().map_or(error, DecodeError::from);
                 let has_header_length = header_length < body.len();

@@ -61,6 +61,8 @@ pub(super) enum DecodeError {
     LongId(usize),
     #[error("Output can't set both 'shared_memory_region' and 'classification'")]
     ClassesInRegion,
+    #[error("Output can't set both 'shared_memory_region' and 'binary_data'")]
+    BinaryInRegion,
     #[error(
         "binary outputs cannot be part of an answer in JSON lines: leave out 'binary_data' and \
          'binary_data_output', or the header 'Accept: application/x-ndjson'"
@@ -152,6 +154,14 @@ pub(super) enum DecodeError {
     #[error("failed to decode the base64 content of 'file:{path}'")]
     FileContent { path: String, source: base64::DecodeError },
 
+    // Shared memory.
+    #[error("Shared memory register request has no '{0}' field")]
+    NoRegionField(&'static str),
+    #[error("attempt to access non-existing object member '{0}'")]
+    NoMember(&'static str),
+    #[error("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t")]
+    CudaHandle,
+
     // The log settings.
     #[error("log file location can not be updated through network protocol")]
     LogFile,
@@ -188,6 +198,7 @@ impl DecodeError {
             | Self::InKeyword { error, .. }
             | Self::Explained { error, .. } => error.code(),
             Self::MissingField(_)
+            | Self::NoMember(_)
             | Self::ParametersNotObject
             | Self::CountMismatch
             | Self::NotObject

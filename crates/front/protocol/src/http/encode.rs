@@ -33,6 +33,7 @@ pub fn encode<'a>(
     plan: &AnswerPlan,
     label: impl Fn(&str, usize) -> Option<&'a str>,
 ) -> Result<EncodedResponse> {
+    plan.check_regions(&response)?;
     let mut json = Vec::with_capacity(json_capacity(&response));
     let mut binary = Vec::new();
     json.push(b'{');

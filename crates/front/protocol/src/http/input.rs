@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, DataType, Regions, Shape, Tensor};
+use galatea_types::{Buffer, DataType, Regions, Shape, Tensor, UnreadInput};
 
 use super::{
     advice,
@@ -22,6 +22,8 @@ pub(super) struct Sources<'a> {
     pub tail: BinaryTail<'a>,
     pub regions: &'a dyn Regions,
     pub model: &'a ModelConfig,
+    /// The inputs in regions.
+    pub unread: Vec<UnreadInput>,
 }
 
 impl Sources<'_> {
@@ -153,7 +155,8 @@ impl<'a> InputMembers<'a> {
                 DecodeError::MissingBytes { input, missing, model }
             })?
         } else if let Some(span) = region.span(cursor, sources.regions)? {
-            span.read()?
+            sources.unread.push(UnreadInput { index: wanted.before.len(), span });
+            Buffer::default()
         } else {
             let described = InputDescription { name: &name, data_type, shape: &shape };
             let data = self.data.take(cursor, |cursor| described.read_data(cursor, wanted))?;

@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Buffer, InferRequest, Regions, Result, Tensor};
+use galatea_types::{Buffer, InferRequest, Regions, Result, Tensor, UnreadRequest};
 
-use super::decode;
+use super::decode::decode_unread;
 use crate::answer_form::{AnswerForm, AnswerPlan};
 
 /// The longest JSON that is kept. With the most inputs and outputs below, this stays within a few kilobytes per connection.
@@ -35,7 +35,7 @@ struct KeptHeader {
 }
 
 impl LastHeader {
-    /// Like [`decode`].
+    /// Like [`decode`](super::decode), but does not read the tensors in shared memory.
     pub fn decode(
         &mut self,
         body: &Bytes,
@@ -43,14 +43,15 @@ impl LastHeader {
         model: &ModelConfig,
         version: Option<i64>,
         regions: &dyn Regions,
-    ) -> Result<(InferRequest, AnswerPlan)> {
+    ) -> Result<(UnreadRequest, AnswerPlan)> {
         let kept = self.kept.as_ref().filter(|kept| kept.is_for(model, version));
         if let Some(repeated) = kept.and_then(|kept| kept.repeated(body, header_length)) {
-            return Ok(repeated);
+            return Ok((repeated.0.into(), repeated.1));
         }
-        let (request, plan) = decode(body, header_length, model, version, regions)?;
+        let (request, plan) = decode_unread(body, header_length, model, version, regions)?;
         if std::mem::replace(&mut self.length, header_length) == header_length
-            && let Some(kept) = KeptHeader::new(body, header_length, model, &request, &plan)
+            && let Some(kept) =
+                KeptHeader::new(body, header_length, model, request.request(), &plan)
         {
             self.kept = Some(kept);
         }

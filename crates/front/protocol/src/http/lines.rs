@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use galatea_config::ModelConfig;
-use galatea_types::{Error, InferRequest, InferResponse, ParameterValue, Regions, Result};
+use galatea_types::{Error, InferResponse, ParameterValue, Regions, Result, UnreadRequest};
 
 use super::{decode::Decoder, decode_error::DecodeError, documents::error_body, encode::encode};
 use crate::answer_form::AnswerPlan;
@@ -11,7 +11,7 @@ use crate::answer_form::AnswerPlan;
 /// The parameter that says if no response follows, named as over gRPC.
 const FINAL_RESPONSE: &str = "triton_final_response";
 
-/// Like [`decode`](super::decode), for an answer in lines. Binary tensors cannot be among them, so a request for binary
+/// Like [`LastHeader::decode`](super::LastHeader::decode), for an answer in lines. Binary tensors cannot be among them, so a request for binary
 /// outputs fails; a raw binary request is answered in JSON.
 ///
 /// Here the parameter `triton_enable_empty_final_response` has its meaning.
@@ -21,7 +21,7 @@ pub fn decode_for_lines(
     model: &ModelConfig,
     version: Option<i64>,
     regions: &dyn Regions,
-) -> Result<(InferRequest, AnswerPlan)> {
+) -> Result<(UnreadRequest, AnswerPlan)> {
     let decoder = Decoder { model, version, regions, is_for_lines: true };
     let (request, plan) = decoder.decode(body, header_length)?;
     if plan.has_binary() {

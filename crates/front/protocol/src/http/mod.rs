@@ -32,6 +32,7 @@ mod raw;
 mod region;
 mod repository;
 mod sagemaker;
+mod shared_memory;
 mod tensor_data;
 #[cfg(test)]
 mod tests;
@@ -46,4 +47,7 @@ pub use lines::{decode_for_lines, error_line, response_line};
 pub use log_settings::{decode_log_change, log_settings};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
 pub use sagemaker::{SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_models};
+pub use shared_memory::{
+    RegionStatus, SystemRegion, check_cuda_region, decode_system_region, region_statuses,
+};
 pub use trace_settings::{decode_trace_change, trace_settings};

@@ -75,6 +75,9 @@ fn read_form(cursor: &mut JsonCursor<'_>, regions: &dyn Regions) -> Result<Answe
     if region.name_region() && count.is_some() {
         return Err(DecodeError::ClassesInRegion);
     }
+    if region.name_region() && is_binary {
+        return Err(DecodeError::BinaryInRegion);
+    }
     Ok(match (region.span(cursor, regions)?, count) {
         (Some(span), _) => AnswerForm::Region(span),
         (None, Some(count)) => AnswerForm::Classes { count, is_binary },

@@ -110,6 +110,37 @@ fn an_output_span_may_be_the_input_span() {
 }
 
 #[test]
+fn no_output_is_written_if_one_does_not_fit() {
+    let config = testing::model_config(
+        "platform: 'ensemble'
+        input { name: 'INPUT0' data_type: TYPE_UINT8 dims: -1 } input { name: 'INPUT1' data_type: TYPE_UINT8 dims: -1 }
+        output { name: 'OUTPUT0' data_type: TYPE_UINT8 dims: -1 } output { name: 'OUTPUT1' data_type: TYPE_UINT8 dims: -1 }
+        ensemble_scheduling { step { model_name: 'a' model_version: -1
+            input_map { key: 'INPUT0' value: 'INPUT0' } input_map { key: 'INPUT1' value: 'INPUT1' }
+            output_map { key: 'OUTPUT0' value: 'OUTPUT0' } output_map { key: 'OUTPUT1' value: 'OUTPUT1' } } }",
+    );
+    let response = || InferResponse {
+        outputs: [("OUTPUT0", 4), ("OUTPUT1", 5)]
+            .map(|(name, size)| Tensor::new(name, DataType::Uint8, [size], vec![9; size as usize]))
+            .into(),
+        ..response(0)
+    };
+    let text = format!(
+        "in ensemble '{}', shared memory size specified with the request for output 'OUTPUT1' (4 bytes) should be at \
+         least 5 bytes to hold the results",
+        config.name()
+    );
+    let regions = OneRegion::new();
+    let (_, plan) = http_decoded(&SPANS, &config, &regions.table).expect("it is there");
+    let error = http::encode(response(), &plan, |_, _| None).expect_err("too small");
+    assert_eq!((error.code(), error.message()), (Code::Internal, &*text));
+    let (_, plan) = grpc_decoded(&SPANS, &config, &regions.table).expect("it is there");
+    let error = grpc::encode(response(), &plan, |_, _| None).expect_err("too small");
+    assert_eq!((error.code(), error.message()), (Code::Internal, &*text));
+    regions.assert_written(&[]);
+}
+
+#[test]
 fn a_span_that_is_too_small_is_not_written() {
     let config = config("add_sub");
     let too_small = Spans { output_size: 3, ..SPANS };

@@ -24,7 +24,7 @@ pub(crate) struct Window<R> {
     bytes: Vec<u8>,
     /// Index of the next byte to parse.
     at: usize,
-    /// Offset of `bytes` in the file.
+    /// The offset of `bytes` in the file.
     before: u64,
     is_at_end: bool,
     /// The last separator ends the array.

@@ -70,6 +70,7 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
     };
     let changes = !options.is_hardened;
     let controls = changes && options.engine.control_mode == ControlMode::Explicit;
+    let regions = changes && options.engine.allows_client_regions;
     let things = [
         (is_open(ApiCategory::Inference), "inference with every model"),
         (
@@ -85,6 +86,10 @@ fn open(options: &ServeOptions, reachable: &[&Endpoint]) -> Vec<&'static str> {
         ),
         (changes && is_open(ApiCategory::Logging), "the settings of the log, except its file"),
         (changes && is_open(ApiCategory::Trace), "the settings of traces, except their file"),
+        (
+            regions && is_open(ApiCategory::SharedMemory),
+            "reading and writing the shared memory of this machine (--allow-client-shm)",
+        ),
         (http && options.http_options.has_console, "the console (--console=false)"),
         (serves("metrics"), "metrics"),
     ];

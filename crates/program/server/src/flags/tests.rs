@@ -295,24 +295,6 @@ fn host_policies_must_suit_this_machine() {
 }
 
 #[test]
-fn neutral_values_of_unsupported_flags_give_no_warning() {
-    for harmless in ["--rate-limit=OFF", "--model-namespacing=0"] {
-        let flags = parsed(&[harmless]).unwrap_or_else(|e| panic!("{harmless}: {e}"));
-        assert!(!flags.notices.iter().any(is_missing), "{harmless}");
-    }
-}
-
-fn is_missing(notice: &Notice) -> bool {
-    matches!(notice, Notice::Missing { .. })
-}
-
-#[test]
-fn flags_that_affect_only_speed_or_observation_are_warned_about() {
-    let flags = parsed(&["--allow-client-shm=true"]).expect("good");
-    assert_eq!(flags.notices.iter().filter(|notice| is_missing(notice)).count(), 1);
-}
-
-#[test]
 fn trace_levels_add_up_and_only_the_deprecated_off_wins() {
     let levels = |words: &[&str]| parsed(words).expect("good").serve.trace.settings.levels.names();
     let (timestamps, tensors) = ("--trace-config=level=Timestamps", "--trace-config=level=tensors");

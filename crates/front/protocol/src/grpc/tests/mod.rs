@@ -320,6 +320,16 @@ fn malformed_requests_are_refused() {
             "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor 'OUTPUT0'",
         ),
         (
+            |r| ask(r, &[("shared_memory_offset", Int64Param(4))]),
+            invalid,
+            "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter for tensor 'OUTPUT0'",
+        ),
+        (
+            |r| set_input(r, "shared_memory_byte_size", Int64Param(4)),
+            invalid,
+            "'shared_memory_byte_size' can not be specified without 'shared_memory_region' parameter for tensor 'INPUT0'",
+        ),
+        (
             |r| {
                 set_input(r, "shared_memory_region", text("r"));
                 set_input(r, "shared_memory_byte_size", Int64Param(8))

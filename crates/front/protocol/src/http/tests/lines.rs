@@ -24,6 +24,7 @@ fn decoded(rest: &str) -> Result<(InferRequest, AnswerPlan)> {
         None,
         &RegionTable::default(),
     )
+    .and_then(|(request, plan)| Ok((request.read()?, plan)))
 }
 
 fn response() -> InferResponse {
@@ -67,7 +68,7 @@ fn raw_binary_requests_are_answered_in_json() {
     let (request, plan) =
         decode_for_lines(&Bytes::from(vec![7]), 0, &model, None, &RegionTable::default())
             .expect("a request");
-    assert_eq!(request.inputs[0].host().expect("host memory")[..], [7]);
+    assert_eq!(request.request().inputs[0].host().expect("host memory")[..], [7]);
     let line = response_line(response(), true, &plan, |_, _| None).expect("has a JSON form");
     assert!(String::from_utf8_lossy(&line).contains(r#""data":[7]"#));
 }

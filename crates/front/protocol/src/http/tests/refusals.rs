@@ -327,6 +327,11 @@ fn invalid_output_parameters_are_refused() {
             Code::InvalidArg,
             "Output can't set both 'shared_memory_region' and 'classification'",
         ),
+        (
+            r#"{"shared_memory_region":"x","binary_data":true}"#,
+            Code::InvalidArg,
+            "Output can't set both 'shared_memory_region' and 'binary_data'",
+        ),
     ] {
         let json =
             format!(r#"{{"inputs":[],"outputs":[{{"name":"O","parameters":{parameters}}}]}}"#);

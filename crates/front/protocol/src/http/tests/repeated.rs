@@ -39,7 +39,8 @@ fn check(
 ) {
     let body = Bytes::from([text.as_bytes(), tail].concat());
     let alone = shown(decode(&body, text.len(), model, version, &RegionTable::default()));
-    let found = shown(last.decode(&body, text.len(), model, version, &RegionTable::default()));
+    let found = last.decode(&body, text.len(), model, version, &RegionTable::default());
+    let found = shown(found.and_then(|(request, plan)| Ok((request.read()?, plan))));
     assert_eq!(found, alone, "{text} {tail:?}");
 }
 

@@ -129,10 +129,10 @@ pub const GRPC: &[Row] = options! {
     /// send the value as triton-grpc-protocol-<key>. May be repeated.
     "grpc-restricted-protocol" => Row::of(Kind::Form("<string>:<string>=<string>"))
         .stores(access::grpc_restricted_protocol),
-    /// Let clients register shared memory regions.
+    /// Let clients register shared memory regions: files of /dev/shm that requests read inputs from and have outputs
+    /// written to.
     "allow-client-shm" => Row::of(Kind::Bool)
-        .default("false")
-        .missing("regions cannot be registered; the calls for it answer with an error"),
+        .default("false").fills(|o| &mut o.serve.engine.allows_client_regions),
 };
 
 pub const SAGEMAKER: &[Row] = options! {

@@ -24,8 +24,10 @@ fn a_public_server_lists_its_open_services() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let text = warned(&["--allow-client-shm=true"]).expect("a warning");
+    assert!(text.contains("shared memory"), "{text}");
     let text = warned(&["--console=false", "--allow-metrics=false"]).expect("a warning");
-    for part in ["model control", "console", "metrics"] {
+    for part in ["model control", "console", "metrics", "shared memory"] {
         assert!(!text.contains(part), "{part}: {text}");
     }
 }
@@ -48,9 +50,16 @@ fn with_authentication_no_service_is_open() {
 
 #[test]
 fn the_warning_of_a_hardened_server_omits_changes() {
-    let words = ["--hardened", "--http-address=0.0.0.0", "--model-control-mode=explicit"];
+    let words = [
+        "--hardened",
+        "--http-address=0.0.0.0",
+        "--model-control-mode=explicit",
+        "--allow-client-shm=true",
+    ];
     let text = warned(&words).expect("inference is open");
-    assert!(!text.contains("model control") && !text.contains("settings of the log"), "{text}");
+    for part in ["model control", "settings of the log", "shared memory"] {
+        assert!(!text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]
