@@ -23,6 +23,7 @@ ELSEWHERE = {
 TASKS = "a task of the project that builds and fetches; `cargo xtask test` is what runs this"
 PACKAGES = "needs what `cargo xtask dist` makes; test_dist.py installs each of them and asks it"
 CLUSTER = "needs a cluster; test_deploy.py renders and checks the same, and starts servers by what is rendered"
+VENV = "python3 -m venv ~/galatea && . ~/galatea/bin/activate"
 # Blocks that are not run, by page and first line, each with its reason.
 NOT_RUN = {
     ("docs/gpu.md", "python3 -m venv gpu"): "needs a GPU, and fetches two gigabytes",
@@ -34,12 +35,12 @@ NOT_RUN = {
     ("docs/kubernetes.md", "helm upgrade my deploy/helm/galatea --namespace models --reuse-values --set gpu.count=1"): CLUSTER,
     ("docs/kubernetes.md", "kubectl apply -f deploy/kserve/clusterservingruntime.yaml"): CLUSTER,
     ("README.md", "cargo xtask demo   # build, fetch four real models, serve them, ask them something (--keep leaves it serving)"): TASKS,
-    ("README.md", "galatea up"): "fetches a model; test_up.py and test_first_start.py run it",
-    ("README.md", "pip install target/dist/galatea_server-*.whl"): PACKAGES,
+    ("README.md", "curl -s localhost:8000/v2/models/file_type/infer -H 'Inference-Header-Content-Length: 0' \\"): "asks what `galatea up` serves; test_first_start.py runs the same",
+    ("README.md", VENV): PACKAGES,
     ("docs/response-cache.md", "galatea serve models --cache-config=redis,host=redis.internal --cache-config=redis,port=6379"): "needs a Redis server; test_response_cache_redis.py starts servers with these options",
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
-    ("docs/install.md", "tar -xzf galatea-*-linux-gnu.tar.gz --strip-components=1 -C ~/.local"): PACKAGES,
-    ("docs/install.md", "pip install ./galatea_server-*.whl"): PACKAGES,
+    ("docs/install.md", "mkdir -p ~/.local"): PACKAGES,
+    ("docs/install.md", VENV): PACKAGES,
     ("docs/install.md", "sudo apt install ./galatea_*_amd64.deb"): "changes the machine; " + PACKAGES,
     ("docs/install.md", "docker build -t galatea ."): "needs a container engine; test_container.py runs what the image is made by",
     ("docs/install.md", "cargo build --release --package galatea"): TASKS,

@@ -85,7 +85,7 @@ def test_a_download_reports_its_size_and_that_it_waits(tmp_path):
     with SilentIndex() as index:
         env = {**variables(index, tmp_path / "home"), "GALATEA_ONNXRUNTIME_LIB": ""}
         server = servers.galatea(tmp_path / "models", env=env, wait=False)
-        server.wait_for_line("ONNX Runtime is not installed; fetching it, a download of 24 MB")
+        server.wait_for_line("ONNX Runtime is not installed; fetching it, a download of 28 MB")
         server.wait_for_line(r"ONNX Runtime.*\(\d+ s so far\)")
         assert server.stop() == 0
 

@@ -243,7 +243,7 @@ def test_check_finds_impossible_samples(tmp_path):
     (folder / "warmup").mkdir()
     (folder / "warmup/row").write_bytes(bytes(60))
     (found,) = check("--model-repository", tmp_path)
-    assert "warmup setting expects 64 bytes, but the data provided from row only has 60 bytes" in found["text"], found
+    assert found["text"] == "warmup setting expects 64 bytes, but the data provided from row only has 60 bytes", found
     assert found["file"] == "simple/config.pbtxt" and found["line"] > 1, found
     (folder / "warmup/row").write_bytes(bytes(64))
     assert check("--model-repository", tmp_path) == []

@@ -14,6 +14,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 public final class Client {
     private static final String HEADER_LENGTH = "Inference-Header-Content-Length";
@@ -73,7 +74,12 @@ public final class Client {
         HttpRequest.BodyPublisher body = HttpRequest.BodyPublishers.ofString(request);
         Pattern word = Pattern.compile("\"WORD\":\\s*\"([^\"]*)\"");
         StringBuilder found = new StringBuilder();
-        http.send(to("/v2/models/words/generate_stream").POST(body).build(), BodyHandlers.ofLines()).body()
+        HttpResponse<Stream<String>> response =
+                http.send(to("/v2/models/words/generate_stream").POST(body).build(), BodyHandlers.ofLines());
+        if (response.statusCode() != 200) {
+            throw new IOException(response.body().collect(Collectors.joining("\n")));
+        }
+        response.body()
                 .filter(line -> line.startsWith("data: "))
                 .map(word::matcher)
                 .filter(Matcher::find)

@@ -1,4 +1,4 @@
-"""Many requests at once from one thread, over gRPC with asyncio: pip install tritonclient[grpc]"""
+"""Many requests at once from one thread, over gRPC with asyncio: pip install 'tritonclient[grpc]'"""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Asks a server over gRPC with Triton's client library, a stream included: pip install tritonclient[grpc]"""
+"""Asks a server over gRPC with Triton's client library, a stream included: pip install 'tritonclient[grpc]'"""
 
 import queue
 import sys
@@ -26,17 +26,20 @@ def words(client, text):
     tensor.set_data_from_numpy(np.array([text.encode()], dtype=object))
     answers = queue.Queue()
     client.start_stream(lambda result, error: answers.put((result, error)))
-    client.async_stream_infer("words", [tensor], enable_empty_final_response=True)
-    while True:
-        result, error = answers.get(timeout=SECONDS)
-        if error is not None:
-            raise error
-        word = result.as_numpy("WORD")
-        if word is not None:
-            yield word[0].decode()
-        if result.get_response().parameters["triton_final_response"].bool_param:
-            break
-    client.stop_stream()
+    # Without the end of the stream, its thread would keep the program running after an error.
+    try:
+        client.async_stream_infer("words", [tensor], enable_empty_final_response=True)
+        while True:
+            result, error = answers.get(timeout=SECONDS)
+            if error is not None:
+                raise error
+            word = result.as_numpy("WORD")
+            if word is not None:
+                yield word[0].decode()
+            if result.get_response().parameters["triton_final_response"].bool_param:
+                break
+    finally:
+        client.stop_stream()
 
 
 def main(url="localhost:8001"):

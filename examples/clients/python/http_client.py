@@ -1,4 +1,4 @@
-"""Asks a server over HTTP with Triton's client library: pip install tritonclient[http]"""
+"""Asks a server over HTTP with Triton's client library: pip install 'tritonclient[http]'"""
 
 import sys
 

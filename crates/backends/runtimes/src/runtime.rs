@@ -45,7 +45,7 @@ impl Runtime {
         title: "ONNX Runtime",
         version: "1.32.0",
         project: "onnxruntime",
-        megabytes: 24,
+        megabytes: 28,
         wheels: &[
             Wheel {
                 arch: "x86_64",

@@ -28,9 +28,11 @@ Usage: galatea completions <shell>
 Prints the script by which a shell (bash, zsh, fish) completes command lines of galatea, tritonserver and
 perf_analyzer. To have it in every new shell:
 
-  bash  galatea completions bash > ~/.local/share/bash-completion/completions/galatea
+  bash  mkdir -p ~/.local/share/bash-completion/completions
+        galatea completions bash > ~/.local/share/bash-completion/completions/galatea
   zsh   galatea completions zsh > \"${fpath[1]}/_galatea\"
-  fish  galatea completions fish > ~/.config/fish/completions/galatea.fish
+  fish  mkdir -p ~/.config/fish/completions
+        galatea completions fish > ~/.config/fish/completions/galatea.fish
 
 The scripts ask `galatea completions model-names` for the models of the server at localhost:8000, which prints nothing
 where none answers within half a second.

@@ -23,6 +23,9 @@ use crate::{
     warm_up,
 };
 
+/// The begin of Triton's texts about a request without an id, which it also writes about warm-up samples.
+const NO_REQUEST: &str = "[request id: <id_unknown>] ";
+
 /// A result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -50,6 +53,9 @@ impl Finding {
         let found = Diagnostic::of(error).cloned();
         let mut found = found.unwrap_or_else(|| Diagnostic::error(error.message().trim_end()));
         found.place.get_or_insert_with(|| Place::file(file));
+        if let Some(text) = found.text.strip_prefix(NO_REQUEST) {
+            found.text = text.to_owned();
+        }
         Self::new(model, found)
     }
 

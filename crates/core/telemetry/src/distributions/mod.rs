@@ -85,7 +85,7 @@ pub struct Histograms {
 pub struct DistributionsSnapshot {
     /// The histograms; `None` when they are off.
     pub histograms: Option<Histograms>,
-    /// The time to the first response of a decoupled model, in milliseconds; `None` when it is off.
+    /// The time to the first response, in milliseconds; `None` when it is off.
     pub first_response: Option<Histogram>,
     /// The summaries in the order of the phases; `None` when they are off.
     pub summaries: Option<[Summary; PHASES]>,

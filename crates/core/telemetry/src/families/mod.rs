@@ -113,8 +113,7 @@ families! {
     }
     FIRST_RESPONSES {
         pub FIRST_RESPONSE_HISTOGRAM = histogram("nv_inference_first_response_histogram_ms",
-            "Duration from request to first response in milliseconds")
-            .shown("with `--metrics-config=histogram_latencies=true`, for decoupled models");
+            "Duration from request to first response in milliseconds");
     }
     BATCH_SIZES {
         pub BATCH_SIZE_HISTOGRAM = histogram("galatea_inference_batch_size",
@@ -137,7 +136,7 @@ families! {
     BATCH_DELAYS {
         pub(crate) BATCH_DELAY = gauge("galatea_batch_delay_duration_seconds",
             "Average time that the last batches of a model waited for more requests, for models with `batch_delay` \
-             auto").per_model();
+             auto").per_model().shown("for models with `batch_delay` auto");
     }
     LOADS {
         pub(crate) MODEL_LOAD = gauge("galatea_model_load",

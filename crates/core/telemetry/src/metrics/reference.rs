@@ -20,7 +20,7 @@ Families with `nv_` are Triton's, with its names, help texts and units; those wi
   histogram_options { buckets: [ 0.001, 0.01, 0.1 ] } } }`.
 - A summary has a sample for each quantile (label `quantile`; `--metrics-config=summary_quantiles=0.5:0.05,0.99:0.001`),
   `_sum` and `_count`. Quantiles cover the last 48 to 60 seconds; `Nan` means that nothing happened. They are exact to 1/64
-  of their value, whatever error the flag names. Summaries cannot be added over servers; histograms can.
+  of their value; the server ignores the error in the flag. Summaries cannot be added over servers; histograms can.
 - The figures of one model in one answer fit each other: what a histogram counts is what the counters count.
 ";
 

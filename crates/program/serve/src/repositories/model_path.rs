@@ -25,6 +25,9 @@ const MODEL_ENDINGS: [(&str, &str); 11] = [
     ("pb", TENSORFLOW),
 ];
 
+/// The endings of model files, for texts. The others are rare names of the same formats.
+pub const ENDINGS: &str = ".onnx, .pt, .pt2, .savedmodel, .graphdef, .pb, .xml, .py";
+
 /// The backend of a SavedModel.
 const TENSORFLOW: &str = "tensorflow";
 
@@ -249,7 +252,7 @@ fn backend_of(path: &Path) -> Result<&'static str> {
     };
     bail!(
         "'{}' cannot be served: {advice}. Model files are .onnx (ONNX), .pt (TorchScript), .pt2 (AOTInductor package), \
-         .savedmodel and .graphdef (TensorFlow), .xml (OpenVINO) and .py (a class TritonPythonModel)",
+         .savedmodel, .graphdef and .pb (TensorFlow), .xml (OpenVINO) and .py (a class TritonPythonModel)",
         path.display()
     )
 }
@@ -284,8 +287,7 @@ fn missing(path: &Path) -> anyhow::Error {
     let near = near.map(|near| parent.map_or(near.into(), |parent| parent.join(near)));
     let near = near.map(|near: PathBuf| format!("; did you mean '{}'?", near.display()));
     anyhow!(
-        "there is no '{}'. `galatea serve PATH` takes a model repository, the folder of one model, or a model file \
-         (.onnx, .pt, .py, .savedmodel, .xml){}",
+        "there is no '{}'. Name a model repository, the folder of one model, or a model file ({ENDINGS}){}",
         path.display(),
         near.unwrap_or_default()
     )

@@ -118,8 +118,9 @@ pub fn help(program: &str, others: Words) -> String {
 
 const PATHS_HELP: &str = "\
 PATH is a model repository (a folder with one folder per model), the folder of
-one model, or a model file: .onnx, .pt, .pt2, .py. A config.pbtxt beside such a
-file is its configuration. Example: galatea serve iris.onnx
+one model, or a model file: .onnx, .pt, .pt2, .savedmodel, .graphdef, .pb, .xml,
+.py. A config.pbtxt beside such a file is its configuration.
+Example: galatea serve iris.onnx
 ";
 
 #[cfg(test)]

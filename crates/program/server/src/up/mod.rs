@@ -34,8 +34,9 @@ const USAGE: &str = "\
 Usage: galatea up [EXAMPLE | PATH...] [options]
 
 Serves a model for a first look, and prints requests to try. Without a name it fetches a small real model. With the name
-of an example it fetches that one. With a path it serves what `galatea serve` would: a model file (.onnx, .pt, .py), the
-folder of one model, a folder of models, or the address of one (s3://BUCKET/PATH).
+of an example it fetches that one. With a path it serves what `galatea serve` would: a model file (.onnx, .pt, .pt2,
+.savedmodel, .graphdef, .pb, .xml, .py), the folder of one model, a folder of models, or the address of one
+(s3://BUCKET/PATH).
 
   --list                   List the examples with their purpose, origin and download size
   --http-port, --grpc-port, --metrics-port
@@ -131,7 +132,7 @@ fn obtain(
     let path = match find_package(&package, environment) {
         Some(path) => path,
         None if runtimes.may_download => {
-            print(&format!("Installing {}.\n", example.needs));
+            print(&format!("Installing {}: {}.\n", example.name, example.needs));
             let options = InstallOptions::new(environment);
             install_package(&package, &options, &mut *runtimes.progress.make())?
         }
