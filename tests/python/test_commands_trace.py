@@ -93,7 +93,7 @@ def test_broken_objects_are_named_and_the_rest_is_shown():
     assert "3 requests in 2.24 ms" in " ".join(text.splitlines()[:3])
     assert text.count("\nnote: ") == 4 and "object 14 (at byte 885): it is not valid JSON" in text
     cut = shown(FILES / "cut.json")
-    assert "the file ends within it" in cut and "1 unfinished" in cut
+    assert "the file ends within it" in cut and "simple, version 1: 2 requests" in cut
     assert data(FILES / "cut.json")["problem_count"] == 1
 
 
@@ -238,8 +238,8 @@ def test_page_shows_requests_and_opens_them_by_key(page):
     shown = page(KINDS)
     assert shown.evaluate("document.title") == "kinds.json – traced requests"
     assert shown.count("details.request") == 8 and shown.count("details.request[open]") == 1
-    first, second = shown.texts("details.request summary")[:2]
-    assert first.startswith("1. 7.60 ms chain, version 1") and "request id e" in first and second.startswith("2. 4.30 ms bls")
+    first, second = shown.texts("details.request > summary")[:2]
+    assert first.startswith("1. 7.60\u00a0ms chain, version 1") and "request id e" in first and second.startswith("2. 4.30\u00a0ms bls")
     assert "net, version 2, trace 4: 6.21\u00a0ms, from 1.10\u00a0ms on" in shown.evaluate("document.querySelector('details.request desc').textContent")
     shown.evaluate("document.querySelectorAll('details.request > summary')[1].focus()")
     shown.press_key("Enter")

@@ -376,7 +376,8 @@ def test_on_a_full_disk_the_file_stays_whole(serve, tmp_path):
     # The disk is one of the server's own.
     seen = Path(f"/proc/{server.process.pid}/root{disk}")
     kept = [request.model["request_id"] for request in requests_of((seen / "t.json").read_text())]
-    assert kept == [str(number) for number in range(len(kept))] and 0 < len(kept) < 100
+    # A trace that comes alone may fit where several together did not.
+    assert kept == sorted(set(kept), key=int) and 0 < len(kept) < 100
     assert [path.name for path in seen.iterdir()] == ["t.json"]
 
 
