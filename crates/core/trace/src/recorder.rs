@@ -65,6 +65,6 @@ impl Recorder {
     }
 
     pub fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
+        self.lost.load(Relaxed) + self.sink.unwritten()
     }
 }

@@ -32,6 +32,11 @@ pub trait TraceSink: fmt::Debug + Send + Sync {
     /// Learns that a trace was lost, because those that wait take all the memory for traces.
     fn lost(&self);
 
+    /// Returns the number of traces that it could not write.
+    fn unwritten(&self) -> u64 {
+        0
+    }
+
     /// Writes everything that it has, and takes nothing more. Waits for that, but not long.
     fn close(&self);
 }

@@ -20,8 +20,10 @@ use crate::{
     trace_memory::MemoryShare,
 };
 
-/// The most bytes of one tensor's text.
-const MOST_TEXT: usize = 16 << 20;
+/// The most bytes of a tensor in a trace: the thread that takes the request writes them as text.
+const MOST_DATA: usize = 1 << 20;
+/// The most bytes of text for one byte: a control character, escaped twice.
+const MOST_GROWTH: usize = 7;
 
 /// A trace that is not finished: a client's request, and the requests that it caused so far. It is finished when nobody works on
 /// any of them.
@@ -123,8 +125,9 @@ impl Span {
             for (name, at) in events {
                 let Some(at) = *at else { continue };
                 let fits = request.events.len() < request.events.inline_size();
-                if fits || held.try_grow(size_of::<Event>()) {
-                    request.events.push(self.trace.recorder.event(name, at));
+                match fits || held.try_grow(size_of::<Event>()) {
+                    true => request.events.push(self.trace.recorder.event(name, at)),
+                    false => self.trace.recorder.lose(),
                 }
             }
         });
@@ -141,12 +144,12 @@ impl Span {
 
     fn record_tensor(&self, place: TensorPlace, tensor: &Tensor) {
         let mut held = self.trace.recorder.memory.hold();
-        let text = tensor_text::elements(tensor, MOST_TEXT.min(held.room()));
-        let Some(data) =
-            text.ok().filter(|text| held.try_grow(text.len() + size_of::<TracedTensor>()))
-        else {
-            return self.trace.recorder.lose();
-        };
+        let (length, most) = (tensor.data.len(), tensor.data.len() * MOST_GROWTH);
+        // The room is taken before the text is written: many requests may write at once.
+        let has_room = length <= MOST_DATA && held.try_grow(most + size_of::<TracedTensor>());
+        let text = has_room.then(|| tensor_text::elements(tensor, most).ok()).flatten();
+        let Some(data) = text else { return self.trace.recorder.lose() };
+        held.shrink_to(data.len() + size_of::<TracedTensor>());
         let shape = tensor.shape.iter().map(|dim| dim.to_string()).collect::<Vec<_>>().join(",");
         let (name, data_type) = (tensor.name.clone(), tensor.data_type);
         self.change(|request, all| {
@@ -179,8 +182,9 @@ impl Observer for Span {
             }
             request.model = Some(start.request.model_name.clone());
             request.version = start.version;
-            if held.try_grow(start.request.id.len()) {
-                request.request_id.clone_from(&start.request.id);
+            match held.try_grow(start.request.id.len()) {
+                true => request.request_id.clone_from(&start.request.id),
+                false => recorder.lose(),
             }
             request.events_before_model = request.events.len();
         });

@@ -57,6 +57,7 @@ pub(crate) fn elements(tensor: &Tensor, limit: usize) -> Result<String, TooLong>
         DataType::Fp64 => text.numbers(&data, |b, out| float(f64::from_le_bytes(b), out)),
         DataType::Bytes => text.texts(&data),
     }?;
+    text.out.shrink_to_fit();
     Ok(text.out)
 }
 
@@ -88,14 +89,26 @@ impl Text {
                 return Err(TooLong);
             }
             self.out.push_str("\\\"");
-            // Twice: a JSON text within a JSON text, so that a quote in an element ends neither.
-            let mut once = String::new();
-            escape(&String::from_utf8_lossy(element), &mut once);
-            escape(&once, &mut self.out);
+            for chunk in element.utf8_chunks() {
+                self.escape_twice(chunk.valid());
+                if !chunk.invalid().is_empty() {
+                    self.out.push(char::REPLACEMENT_CHARACTER);
+                }
+            }
             self.out.push_str("\\\"");
             data = rest;
         }
         Ok(())
+    }
+
+    /// Writes a JSON text within a JSON text, so that a quote in it ends neither.
+    fn escape_twice(&mut self, text: &str) {
+        let mut once = String::new();
+        for c in text.chars() {
+            once.clear();
+            escape(c.encode_utf8(&mut [0; 4]), &mut once);
+            escape(&once, &mut self.out);
+        }
     }
 
     fn separate(&mut self) -> Result<(), TooLong> {

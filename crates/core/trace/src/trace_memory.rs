@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 /// The most bytes of traces that are not written.
-const MOST: usize = 64 << 20;
+pub(crate) const MOST: usize = 64 << 20;
 
 /// Counts the bytes of all traces that are not written.
 #[derive(Clone, Debug, Default)]
@@ -42,9 +42,11 @@ impl MemoryShare {
         true
     }
 
-    /// Returns the bytes that are left for all traces.
-    pub(crate) fn room(&self) -> usize {
-        MOST.saturating_sub(self.memory.0.load(Relaxed))
+    /// Returns all bytes but these.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        self.memory.0.fetch_sub(surplus, Relaxed);
+        self.bytes -= surplus;
     }
 
     /// Takes over another share.
@@ -67,7 +69,9 @@ mod tests {
     fn shares_end_with_their_traces() {
         let memory = TraceMemory::default();
         let (mut one, mut other) = (memory.hold(), memory.hold());
-        assert!(one.try_grow(MOST) && !other.try_grow(1) && other.room() == 0);
+        assert!(one.try_grow(MOST) && !other.try_grow(1));
+        one.shrink_to(MOST - 1);
+        assert!(other.try_grow(1));
         other.join(one);
         assert_eq!(memory.used(), MOST);
         drop(other);

@@ -9,7 +9,10 @@ mod writer;
 use std::{
     fmt,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -32,6 +35,8 @@ pub struct TraceFiles {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Traces that could not be written.
+    lost: Arc<AtomicU64>,
 }
 
 struct State {
@@ -56,13 +61,16 @@ enum Message {
 impl TraceFiles {
     /// Makes a sink whose file has this path. It is made with the first trace.
     pub fn new(path: PathBuf) -> Self {
+        let lost = Arc::new(AtomicU64::new(0));
         let state = State {
             waiting: Vec::new(),
-            thread: Thread::NotStarted(Box::new(Writer::new(path))),
+            thread: Thread::NotStarted(Box::new(Writer::new(path, lost.clone()))),
             is_closed: false,
             has_lost: false,
         };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }) }
+        Self {
+            shared: Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), lost }),
+        }
     }
 
     fn push(&self, message: Message) {
@@ -103,6 +111,10 @@ impl TraceSink for TraceFiles {
         if has_begun {
             self.push(Message::Retired(setting));
         }
+    }
+
+    fn unwritten(&self) -> u64 {
+        self.shared.lost.load(Ordering::Relaxed)
     }
 
     fn lost(&self) {

@@ -4,6 +4,10 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// The file of the traces, and the numbered ones beside it.
@@ -12,13 +16,15 @@ pub(super) struct Output {
     next_number: u64,
     /// The bytes of the file; `None`: it is not begun. A file of an earlier server is replaced.
     length: Option<u64>,
-    /// Traces that could not be written since the last that could.
-    lost: u64,
+    /// The last write failed.
+    has_failed: bool,
+    /// Traces that could not be written.
+    lost: Arc<AtomicU64>,
 }
 
 impl Output {
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, next_number: 0, length: None, lost: 0 }
+    pub fn new(path: PathBuf, lost: Arc<AtomicU64>) -> Self {
+        Self { path, next_number: 0, length: None, has_failed: false, lost }
     }
 
     /// Appends `count` traces to the file.
@@ -30,7 +36,7 @@ impl Output {
         match appended {
             Ok(length) => {
                 self.length = Some(length);
-                self.lost = 0;
+                self.has_failed = false;
             }
             Err(error) => self.lose(&self.path.clone(), count, &error),
         }
@@ -42,7 +48,7 @@ impl Output {
         match replace(&path, traces) {
             Ok(_) => {
                 self.next_number += 1;
-                self.lost = 0;
+                self.has_failed = false;
             }
             Err(error) => self.lose(&path, count, &error),
         }
@@ -50,13 +56,13 @@ impl Output {
 
     /// Reports the first of several failures.
     fn lose(&mut self, path: &Path, count: u32, error: &io::Error) {
-        if self.lost == 0 {
+        if !std::mem::replace(&mut self.has_failed, true) {
             log::error!(
                 "failed to write {count} traces to '{}': {error}; traces are lost until it can be written",
                 path.display()
             );
         }
-        self.lost += u64::from(count);
+        self.lost.fetch_add(u64::from(count), Ordering::Relaxed);
     }
 }
 

@@ -53,7 +53,7 @@ fn trace(id: u64, setting: u64, log_frequency: u32) -> FinishedTrace {
 fn the_file_is_whole_after_every_write() {
     let folder = Folder::new();
     fs::write(folder.path(), "what an earlier server wrote").expect("written");
-    let mut writer = Writer::new(folder.path());
+    let mut writer = Writer::new(folder.path(), Arc::default());
     for id in 1..4 {
         writer.add(trace(id, 0, 0));
         writer.write();
@@ -69,7 +69,7 @@ fn the_file_is_whole_after_every_write() {
 #[test]
 fn numbered_files_hold_as_many_traces_as_the_setting_says() {
     let folder = Folder::new();
-    let mut writer = Writer::new(folder.path());
+    let mut writer = Writer::new(folder.path(), Arc::default());
     for id in 1..6 {
         writer.add(trace(id, 0, 2));
         writer.write();
@@ -85,7 +85,7 @@ fn numbered_files_hold_as_many_traces_as_the_setting_says() {
 #[test]
 fn a_count_that_is_used_up_fills_a_numbered_file() {
     let folder = Folder::new();
-    let mut writer = Writer::new(folder.path());
+    let mut writer = Writer::new(folder.path(), Arc::default());
     for (id, is_last_of_count) in [(1, false), (2, true)] {
         writer.add(FinishedTrace { is_counted: true, is_last_of_count, ..trace(id, 0, 0) });
         writer.write();
@@ -99,7 +99,7 @@ fn a_count_that_is_used_up_fills_a_numbered_file() {
 #[test]
 fn a_trace_with_nothing_in_it_writes_nothing() {
     let folder = Folder::new();
-    let mut writer = Writer::new(folder.path());
+    let mut writer = Writer::new(folder.path(), Arc::default());
     let empty = || FinishedTrace { requests: Vec::new(), ..trace(1, 0, 0) };
     writer.add(FinishedTrace { is_last_of_count: true, ..empty() });
     writer.write();
@@ -114,7 +114,7 @@ fn a_trace_with_nothing_in_it_writes_nothing() {
 #[test]
 fn a_file_that_was_moved_or_changed_is_begun_anew() {
     let folder = Folder::new();
-    let mut writer = Writer::new(folder.path());
+    let mut writer = Writer::new(folder.path(), Arc::default());
     let mut add = |id| {
         writer.add(trace(id, 0, 0));
         writer.write();
@@ -131,13 +131,14 @@ fn a_file_that_was_moved_or_changed_is_begun_anew() {
 #[test]
 fn traces_that_cannot_be_written_leave_no_part_of_a_file() {
     let folder = Folder::new();
-    let mut writer = Writer::new(folder.path());
+    let lost = Arc::new(AtomicU64::new(0));
+    let mut writer = Writer::new(folder.path(), lost.clone());
     fs::create_dir(folder.path()).expect("a folder in the place of the file");
     writer.add(trace(1, 0, 0));
     writer.write();
     writer.add(trace(2, 0, 0));
     writer.write();
-    assert_eq!(folder.names(), ["t.json"]);
+    assert_eq!((folder.names(), lost.load(Ordering::Relaxed)), (vec!["t.json".to_owned()], 2));
     fs::remove_dir(folder.path()).expect("removed");
     writer.add(trace(3, 0, 0));
     writer.write();

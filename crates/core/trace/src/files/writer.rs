@@ -1,6 +1,10 @@
 //! Which traces go to which file.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use super::output::Output;
 use crate::{render, sink::FinishedTrace, trace_memory::MemoryShare};
@@ -51,8 +55,9 @@ impl Batch {
 }
 
 impl Writer {
-    pub fn new(path: PathBuf) -> Self {
-        Self { output: Output::new(path), batches: BTreeMap::new() }
+    /// Makes a writer that counts the traces that it cannot write in `lost`.
+    pub fn new(path: PathBuf, lost: Arc<AtomicU64>) -> Self {
+        Self { output: Output::new(path, lost), batches: BTreeMap::new() }
     }
 
     /// Adds a trace to those of its setting. A file that it completes is written.

@@ -123,17 +123,16 @@ impl Table {
         let settings = own.settings(&self.start, left(Some(&self.server.setting), change));
         settings.check(change, has_destination)?;
         let none = SettingsChange::default();
+        // A model whose own settings do not fit those of the server traces nothing: it must not keep the server from a change.
         let follow = |scope: &Scope| {
             let followed = scope.own.settings(&settings, scope.setting.settings().count);
-            followed.check(&none, has_destination).map(|()| followed)
+            let fits = followed.check(&none, has_destination).is_ok();
+            if fits { followed } else { Settings { levels: Levels::OFF, ..followed } }
         };
-        let followed =
-            self.models.iter().map(|(name, scope)| Ok((name, scope.own, follow(scope)?)));
-        let followed = followed.collect::<Result<Vec<_>, _>>()?;
-        let models = followed.into_iter();
         let server = Scope { own, setting: make(settings) };
-        let models = models
-            .map(|(name, own, settings)| (name.clone(), Scope { own, setting: make(settings) }));
+        let models = self.models.iter().map(|(name, scope)| {
+            (name.clone(), Scope { own: scope.own, setting: make(follow(scope)) })
+        });
         Ok(Self { start: self.start, server, models: models.collect() })
     }
 }

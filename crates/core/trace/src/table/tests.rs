@@ -101,13 +101,16 @@ fn a_refused_change_changes_nothing() {
 }
 
 #[test]
-fn a_change_of_the_server_that_a_model_cannot_follow_is_refused() {
+fn a_model_that_cannot_follow_the_server_traces_nothing_until_it_can() {
     let off = Table::new(Settings { levels: Levels::OFF, ..on() }, &mut make());
     let mut levels = SettingsChange::default();
     levels.set_levels(&["TIMESTAMPS"]).expect("good");
     let table = off.after(Some("m"), &levels).expect("good");
     let zero = change(&[(NumberField::Rate, "0")]);
-    assert_eq!(table.after(None, &zero).err(), Some(InvalidSettings::NoRate));
+    let table = table.after(None, &zero).expect("the server traces nothing");
+    assert!(!table.can_trace());
+    let table = table.after(None, &change(&[(NumberField::Rate, "2")])).expect("good");
+    assert_eq!(table.setting(Some("m")).settings().levels.names(), ["TIMESTAMPS"]);
 }
 
 fn given<T: Clone + std::fmt::Debug>(

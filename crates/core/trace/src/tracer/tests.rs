@@ -8,7 +8,7 @@ use galatea_types::{
 };
 
 use super::*;
-use crate::{change::NumberField, level::Levels, sink::FinishedTrace};
+use crate::{change::NumberField, level::Levels, sink::FinishedTrace, trace_memory};
 
 /// Keeps the traces that it is given.
 #[derive(Debug, Default)]
@@ -212,10 +212,32 @@ fn a_request_without_a_model_or_that_is_off_is_not_traced() {
 }
 
 #[test]
+fn long_tensors_are_left_out_and_text_takes_room_before_it_is_written() {
+    let traced = |data: Vec<u8>| {
+        let (tracer, sink, _) = tracer(BOTH, 1);
+        let mut front_end = tracer.begin(Protocol::Http).expect("on");
+        front_end.set_model("m");
+        let mut observers = Observers::default();
+        observers.add(front_end.observer().expect("traced"));
+        let mut request = InferRequest::new("m");
+        request.inputs.push(Tensor::new("IN", DataType::Uint8, [data.len() as i64], data));
+        let origin = Origin::default();
+        observers.start(&RequestStart { request: &request, version: 1, origin: &origin });
+        drop((observers, front_end));
+        let used = tracer.recorder().memory.used();
+        (sink.traces.lock_unpoisoned()[0].requests[0].tensors.len(), tracer.lost(), used)
+    };
+    let (tensors, lost, used) = traced(vec![9; 1 << 20]);
+    assert_eq!((tensors, lost), (1, 0));
+    assert!(used >> 20 == 2, "a digit and a comma for each element: {used}");
+    assert_eq!(traced(vec![9; (1 << 20) + 1]).1, 1);
+}
+
+#[test]
 fn traces_without_room_are_lost_and_counted() {
     let (tracer, sink, clock) = tracer(BOTH, 1);
     let mut held = tracer.recorder().memory.hold();
-    assert!(held.try_grow(held.room()));
+    assert!(held.try_grow(trace_memory::MOST));
     assert!(play(&tracer, &clock, true));
     assert!(tracer.lost() > 0);
     assert!(sink.traces.lock_unpoisoned()[0].requests.is_empty());
