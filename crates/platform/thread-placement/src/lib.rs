@@ -21,7 +21,7 @@ use std::{
 };
 
 #[cfg(not(target_os = "linux"))]
-use self::elsewhere as system;
+use self::other_systems as system;
 #[cfg(target_os = "linux")]
 use self::linux as system;
 pub use self::policy::{HostPolicies, HostPolicy, PolicyError};
