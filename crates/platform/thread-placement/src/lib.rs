@@ -20,10 +20,10 @@ use std::{
     thread,
 };
 
-#[cfg(not(target_os = "linux"))]
-use self::other_systems as system;
 #[cfg(target_os = "linux")]
 use self::linux as system;
+#[cfg(not(target_os = "linux"))]
+use self::other_systems as system;
 pub use self::policy::{HostPolicies, HostPolicy, PolicyError};
 
 /// The placement of a thread. The default changes nothing.
