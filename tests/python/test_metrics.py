@@ -192,7 +192,8 @@ def test_client_data_creates_no_series(observed):
             for model, version in [(name, ""), ("simple", "7"), ("simple", name)]:
                 with pytest.raises(InferenceServerException):
                     stock.infer(model, [given], version, request_id=name)
-    assert series() == before
+    # A model of a test before this one may go meanwhile.
+    assert not series() - before
 
 
 def gates_of(server, folder, config=GATE_CONFIG, code=GATE):
