@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Instant,
@@ -18,7 +18,8 @@ use crate::{
 /// Numbers traces, times their events and counts their memory.
 pub(crate) struct Recorder {
     clock: Clock,
-    time: ClockTime,
+    /// Read with the first event: reading the clock of the machine needs its vDSO, which Valgrind hides.
+    time: OnceLock<ClockTime>,
     next_id: AtomicU64,
     pub memory: TraceMemory,
     sink: Arc<dyn TraceSink>,
@@ -36,7 +37,7 @@ impl fmt::Debug for Recorder {
 impl Recorder {
     pub fn new(clock: Clock, sink: Arc<dyn TraceSink>, traces_all_calls: bool) -> Self {
         Self {
-            time: ClockTime::new(clock.now()),
+            time: OnceLock::new(),
             clock,
             next_id: AtomicU64::new(1),
             memory: TraceMemory::default(),
@@ -55,7 +56,8 @@ impl Recorder {
     }
 
     pub fn event(&self, name: &'static str, at: Instant) -> Event {
-        Event { name, at, ns: self.time.ns(at) }
+        let time = self.time.get_or_init(|| ClockTime::new(self.clock.now()));
+        Event { name, at, ns: time.ns(at) }
     }
 
     /// Counts a trace, or a part of one, that finds no room.
