@@ -29,6 +29,7 @@ import models  # noqa: E402
 import openvino_served  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
+import regions  # noqa: E402
 import response_cache  # noqa: E402
 import seeds  # noqa: E402
 import sequences  # noqa: E402
@@ -38,12 +39,15 @@ import stores  # noqa: E402
 import told  # noqa: E402
 import tensorflow_served  # noqa: E402
 import torch_models  # noqa: E402
+import traces  # noqa: E402
 import traffic  # noqa: E402
 
 SECTIONS = {
     "cost": cost.compared,
     "frontend": frontends.small_requests,
     "large": frontends.large_requests,
+    "regions": regions.compared,
+    "traces": traces.compared,
     "json": frontends.json_bodies,
     "models": models.saturation,
     "layout": models.default_layout,

@@ -20,16 +20,16 @@ CPU_GOALS = {("http", 16): "CPU <= 30", ("grpc", 16): "CPU <= 45"}
 
 
 @contextlib.contextmanager
-def running(targets):
-    """Servers with `simple`, and `identity` for large tensors; by target."""
+def running(targets, flags_of=None):
+    """Servers with `simple`, and `identity` for large tensors; by target. `flags_of` has further flags by target."""
     with contextlib.ExitStack() as stack:
         found = {}
         for target in targets:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            flags = []
+            flags = [*(flags_of or {}).get(target, [])]
             write_model(folder, "identity", target, "identity", identity_config(more=cache(target)))
             if target == "triton":
-                flags = ["--cache-config=local,size=268435456"]
+                flags.append("--cache-config=local,size=268435456")
                 write_model(folder, "simple", target, "add_sub", add_sub_config(more=cache(target)))
             else:
                 copy_example(folder, "simple")

@@ -12,6 +12,7 @@ use std::{
 };
 
 use galatea_types::{AlignedBlock, Buffer, Code, Error, MemoryBudget, Region, Result};
+use rustix::{buffer::spare_capacity, io::pread};
 
 use super::RegionDescription;
 
@@ -93,9 +94,12 @@ impl Region for FileRegion {
         let mut memory = self.memory.reservation();
         memory.try_grow(size)?;
         let mut block = AlignedBlock::try_with_capacity(size).map_err(|_| no_room())?;
-        block.extend_zeroed(size);
-        self.file
-            .read_exact_at(block.as_mut_slice(), self.description.offset + offset)
+        let start = self.description.offset + offset;
+        block
+            .append_read(size, |bytes, read| {
+                pread(&self.file, spare_capacity(bytes), start + read as u64)?;
+                Ok(())
+            })
             .map_err(|error| self.failure("read", offset, size, error))?;
         Ok(memory.attach(block.into_bytes()).into())
     }

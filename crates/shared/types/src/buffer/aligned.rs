@@ -1,6 +1,9 @@
 //! Host memory that is aligned for compute libraries.
 
-use std::collections::TryReserveError;
+use std::{
+    collections::TryReserveError,
+    io::{self, ErrorKind},
+};
 
 use bytes::{BufMut, Bytes};
 
@@ -72,6 +75,33 @@ impl AlignedBlock {
     /// the block is full it grows, and there is some room.
     pub fn spare(&mut self, most: usize) -> impl BufMut {
         (&mut self.bytes).limit(most)
+    }
+
+    /// Appends `count` bytes that `read` puts behind the content of a vector, whose spare room need not be zeroed for that. It
+    /// is called again while bytes are missing, with the number of those that it has given; bytes beyond `count` are dropped.
+    ///
+    /// # Errors
+    /// That of `read`; `UnexpectedEof` once `read` adds nothing.
+    pub fn append_read(
+        &mut self,
+        count: usize,
+        mut read: impl FnMut(&mut Vec<u8>, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let start = self.bytes.len();
+        self.bytes.reserve(count);
+        while self.bytes.len() - start < count {
+            let before = self.bytes.len();
+            match read(&mut self.bytes, before - start) {
+                Ok(()) if self.bytes.len() <= before => {
+                    self.bytes.truncate(before);
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        self.bytes.truncate(start + count);
+        Ok(())
     }
 
     /// Returns the bytes so far, to be overwritten.

@@ -41,6 +41,31 @@ fn a_block_that_outgrows_its_capacity_stays_aligned() {
 }
 
 #[test]
+fn a_block_takes_as_much_as_was_asked_of_a_reader_that_gives_too_little_or_too_much() {
+    let mut block = AlignedBlock::with_capacity(10);
+    let mut asked_at = vec![];
+    let read = |bytes: &mut Vec<u8>, read: usize| {
+        asked_at.push(read);
+        match asked_at.len() {
+            1 => Err(std::io::ErrorKind::Interrupted.into()),
+            2 => Ok(bytes.extend_from_slice(&[1; 4])),
+            _ => Ok(bytes.extend_from_slice(&[2; 100])),
+        }
+    };
+    block.append_read(10, read).expect("enough");
+    assert_eq!(asked_at, [0, 0, 4]);
+    assert_eq!(block.as_mut_slice(), [1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);
+    let short = block.append_read(1, |_, _| Ok(())).expect_err("nothing comes");
+    assert_eq!(short.kind(), std::io::ErrorKind::UnexpectedEof);
+    let refused = block.append_read(1, |_, _| Err(std::io::ErrorKind::PermissionDenied.into()));
+    assert_eq!(
+        refused.expect_err("as the reader says").kind(),
+        std::io::ErrorKind::PermissionDenied
+    );
+    assert_eq!(block.len(), 10);
+}
+
+#[test]
 fn misaligned_slices_are_copied_and_aligned_ones_are_not() {
     let mut block = AlignedBlock::with_capacity(128);
     block.extend_from_slice(&[9; 128]);
