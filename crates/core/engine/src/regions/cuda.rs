@@ -64,6 +64,10 @@ impl Region for CudaRegion {
         self.bounds().check(offset, byte_size)
     }
 
+    fn is_on_device(&self) -> bool {
+        true
+    }
+
     fn read(&self, offset: u64, byte_size: u64) -> Result<Buffer> {
         self.check(offset, byte_size)?;
         self.bounds().copy(&self.memory, byte_size, |block, size| {
