@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import made_up_driver
 import repositories
 import scenarios
 import servers
@@ -20,7 +21,6 @@ import tiers
 from shared_flags import NO_GPU
 from waiting import eventually
 
-FAKE_DRIVER = Path(__file__).parent / "fake_driver"
 CAPABILITY = "GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: "
 
 # Name of the instance group's fields, and the error about them where there is no GPU.
@@ -144,12 +144,9 @@ def test_without_gpus_onnx_gpu_models_are_refused(without):
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory):
+def driver():
     """Environment of a server that finds the made-up driver."""
-    folder = tmp_path_factory.mktemp("driver")
-    for source, library in [("cuda.c", "libcuda.so.1"), ("nvml.c", "libnvidia-ml.so.1")]:
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / library, FAKE_DRIVER / source], check=True)
-    return {"LD_LIBRARY_PATH": str(folder)}
+    return made_up_driver.environment()
 
 
 def gpu_samples(server):

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use galatea_engine::RegionTable;
 use galatea_protocol::http::{
-    check_cuda_region, decode, decode_generate, decode_index, decode_load, decode_log_change,
+    decode, decode_cuda_region, decode_generate, decode_index, decode_load, decode_log_change,
     decode_sagemaker_load, decode_system_region, decode_trace_change, decode_unload,
 };
 use galatea_types::InferRequest;
@@ -52,7 +52,7 @@ pub fn repository(data: &[u8]) {
     bounded(data.len(), BOUND, || {
         let _ = (decode_load(data), decode_unload(data), decode_index(data));
         let _ = decode_sagemaker_load(data);
-        let _ = (decode_system_region(data), check_cuda_region(data));
+        let _ = (decode_system_region(data), decode_cuda_region(data));
         let _ = decode_log_change(data, &mut Default::default());
         let _ = decode_trace_change(data);
     });

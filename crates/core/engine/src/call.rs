@@ -144,12 +144,17 @@ impl<P> DecodedCall<P> {
         self.0.request.unread_bytes()
     }
 
+    /// Returns the work of reading them, as [`UnreadRequest::reading_work`] does.
+    pub fn reading_work(&self) -> usize {
+        self.0.request.reading_work()
+    }
+
     /// Returns the request's share of its client's limits, if it has one, for front ends that know its size only after decoding.
     pub fn share(&mut self) -> Option<&mut ClientShare> {
         self.0.context.share.as_deref_mut()
     }
 
-    /// Reads the inputs in regions. A front end calls this on a thread for long work if they are long.
+    /// Reads the inputs in regions. A front end calls this on a thread for long work if they are long, or on a device.
     ///
     /// # Errors
     /// A client has shortened its region, or the memory budget has no room.

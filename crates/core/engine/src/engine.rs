@@ -87,7 +87,8 @@ impl Engine {
         });
         let control = Control::new(manager.clone(), options.load_thread_count);
         let availability = Availability::default();
-        let regions = Arc::new(RegionTable::new(SHARED_MEMORY, options.memory.clone()));
+        let regions = RegionTable::new(SHARED_MEMORY, options.memory.clone())
+            .with_gpus(options.gpus.shared_memory.clone());
         Arc::new(Self {
             options,
             repository,
@@ -97,7 +98,7 @@ impl Engine {
             control,
             metrics,
             availability,
-            regions,
+            regions: Arc::new(regions),
         })
     }
 

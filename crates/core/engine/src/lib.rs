@@ -50,7 +50,7 @@ pub use inspect::{Finding, Inspection, complete, inspect};
 pub use manager::PollOutcome;
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
-pub use regions::{RegionDescription, RegionTable};
+pub use regions::{CudaRegionDescription, RegionDescription, RegionTable};
 pub use repository::{
     FolderLease, FolderSnapshot, ForeignFile, LoadEvent, LoadFollower, LocalRoot, RepositoryRoot,
     SAVED_MODEL_FILE, SingleModelRoot, config_of_file, foreign_file,

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use galatea_backend::Devices;
 use galatea_config::MissingGpus;
-use galatea_gpu::SharedGpuMetrics;
+use galatea_gpu::{IpcMemory, SharedGpuMetrics};
 use galatea_response_cache::ResponseCache;
 use galatea_scheduler::{ExecutionRules, TestHold};
 use galatea_telemetry::metrics::MetricsOptions;
@@ -90,6 +90,8 @@ pub struct GpuOptions {
     pub missing: MissingGpus,
     /// The lowest CUDA compute capability that was required of them, for the text of refusals.
     pub min_compute_capability: f64,
+    /// The driver that opens memory of GPUs which clients share; `None` if none is installed.
+    pub shared_memory: Option<Arc<dyn IpcMemory>>,
     /// The metrics that a sampler publishes, if there is one.
     pub latest: SharedGpuMetrics,
 }

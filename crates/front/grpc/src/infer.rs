@@ -97,14 +97,14 @@ pub(crate) fn is_heavy(message: &Pieces) -> bool {
 
 /// Returns `true` if reading the inputs in shared memory would delay the other clients of the thread.
 pub(crate) fn is_heavy_to_read(decoded: &Result<Decoded>) -> bool {
-    let bytes = decoded.as_ref().map_or(0, Decoded::unread_bytes);
-    HeavyWork::is_heavy(HeavyWork::weight_of_copy(bytes))
+    let work = decoded.as_ref().map_or(0, Decoded::reading_work);
+    HeavyWork::is_heavy(HeavyWork::weight_of_copy(work))
 }
 
 /// Returns `true` if encoding the answer would delay the other clients of the thread, because values are ranked or copied.
 pub(crate) fn is_heavy_answer(plan: &AnswerPlan, answer: &Result<InferResponse>) -> bool {
     let Ok(response) = answer else { return false };
-    let copied = HeavyWork::weight_of_copy(plan.bytes_to_copy(response));
+    let copied = HeavyWork::weight_of_copy(plan.copying_work(response));
     HeavyWork::is_heavy(plan.bytes_to_render(response).saturating_add(copied))
 }
 

@@ -123,20 +123,20 @@ impl AnswerPlan {
 
     /// Returns the bytes of the outputs that become text or are ranked.
     pub fn bytes_to_render(&self, response: &InferResponse) -> usize {
-        self.bytes_of(response, |form| {
+        let is_rendered = |output: &&Tensor| {
+            let form = self.form_of(&output.name);
             matches!(form, AnswerForm::Inline | AnswerForm::Classes { .. })
-        })
+        };
+        response.outputs.iter().filter(is_rendered).map(|output| output.data.len()).sum()
     }
 
-    /// Returns the bytes of the outputs that are copied to regions.
-    pub fn bytes_to_copy(&self, response: &InferResponse) -> usize {
-        self.bytes_of(response, |form| matches!(form, AnswerForm::Region(_)))
-    }
-
-    fn bytes_of(&self, response: &InferResponse, is_counted: fn(&AnswerForm) -> bool) -> usize {
-        let outputs = response.outputs.iter();
-        let counted = outputs.filter(|output| is_counted(self.form_of(&output.name)));
-        counted.map(|output| output.data.len()).sum()
+    /// Returns the work of copying outputs to regions, in the unit of [`RegionSpan::copying_work`].
+    pub fn copying_work(&self, response: &InferResponse) -> usize {
+        let of_output = |output: &Tensor| match self.form_of(&output.name) {
+            AnswerForm::Region(span) => span.copying_work(output.data.len()),
+            AnswerForm::Inline | AnswerForm::Binary | AnswerForm::Classes { .. } => 0,
+        };
+        response.outputs.iter().map(of_output).fold(0, usize::saturating_add)
     }
 
     /// Returns the approximate memory for writing the response besides its outputs: texts of numbers and of classes.

@@ -31,10 +31,10 @@ impl Gpu {
     }
 }
 
-type CuResult = c_int;
-type CuDevice = c_int;
+pub(crate) type CuResult = c_int;
+pub(crate) type CuDevice = c_int;
 
-const SUCCESS: CuResult = 0;
+pub(crate) const SUCCESS: CuResult = 0;
 const NO_DEVICE: CuResult = 100;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
@@ -42,7 +42,7 @@ const CAPABILITY_MINOR: c_int = 76;
 const TEXT_LENGTH: usize = 256;
 
 #[derive(Clone, Copy)]
-struct Functions {
+pub(crate) struct Functions {
     init: unsafe extern "C" fn(c_uint) -> CuResult,
     error_text: unsafe extern "C" fn(CuResult, *mut *const c_char) -> CuResult,
     count: unsafe extern "C" fn(*mut c_int) -> CuResult,
@@ -52,36 +52,52 @@ struct Functions {
     attribute: unsafe extern "C" fn(*mut c_int, c_int, CuDevice) -> CuResult,
 }
 
+/// The functions of the driver that list the GPUs and explain errors.
 pub(crate) struct Driver {
     functions: Functions,
 }
 
 impl Driver {
-    pub fn open() -> Result<Self, GpuError> {
+    /// Opens the driver's library, with which callers may find further functions.
+    pub fn open_library() -> Result<SharedLibrary, GpuError> {
         // SAFETY: NVIDIA's driver is installed by the owner of the machine to be used by programs.
-        let library = unsafe { SharedLibrary::open("libcuda.so.1") }?;
-        Ok(Self { functions: Functions::find(&library)? })
+        unsafe { SharedLibrary::open("libcuda.so.1") }
+    }
+
+    pub fn of(library: &SharedLibrary) -> Result<Self, GpuError> {
+        Ok(Self { functions: Functions::find(library)? })
     }
 
     /// Returns every GPU that the driver shows to this process.
     pub fn gpus(&self) -> Result<Vec<Gpu>, GpuError> {
+        (0..self.count()?).map(|index| self.gpu(index)).collect()
+    }
+
+    /// Starts the driver, and returns the number of GPUs that it shows to this process.
+    pub fn count(&self) -> Result<u32, GpuError> {
         // SAFETY: the first call, and one that may be repeated.
         match unsafe { (self.functions.init)(0) } {
-            NO_DEVICE => return Ok(Vec::new()),
+            NO_DEVICE => return Ok(0),
             result => self.check("cuInit", result)?,
         }
         let mut count = 0;
         // SAFETY: the out pointer is valid.
         self.check("cuDeviceGetCount", unsafe { (self.functions.count)(&mut count) })?;
-        (0..u32::try_from(count).unwrap_or(0)).map(|index| self.gpu(index)).collect()
+        Ok(u32::try_from(count).unwrap_or(0))
     }
 
-    fn gpu(&self, index: u32) -> Result<Gpu, GpuError> {
+    /// Returns the driver's handle of the GPU with this number.
+    pub fn device(&self, index: u32) -> Result<CuDevice, GpuError> {
         let mut device = 0;
         let ordinal = c_int::try_from(index).unwrap_or(c_int::MAX);
         // SAFETY: the out pointer is valid; a wrong ordinal is an error.
         let result = unsafe { (self.functions.device)(&mut device, ordinal) };
         self.check("cuDeviceGet", result)?;
+        Ok(device)
+    }
+
+    fn gpu(&self, index: u32) -> Result<Gpu, GpuError> {
+        let device = self.device(index)?;
         let capability = |attribute| self.attribute(device, attribute);
         Ok(Gpu {
             index,
@@ -112,7 +128,8 @@ impl Driver {
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
     }
 
-    fn check(&self, call: &'static str, result: CuResult) -> Result<(), GpuError> {
+    /// Makes an error of what a call returned, unless that is success.
+    pub fn check(&self, call: &'static str, result: CuResult) -> Result<(), GpuError> {
         if result == SUCCESS {
             return Ok(());
         }
@@ -146,7 +163,7 @@ impl Functions {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     unsafe extern "C" fn init(_: c_uint) -> CuResult {
@@ -210,6 +227,18 @@ mod tests {
     const FAKE: Functions =
         Functions { init, error_text, count, device, name, pci_bus_id, attribute };
 
+    impl Driver {
+        /// Makes a driver of two GPUs, the second of them old.
+        pub(crate) fn fake() -> Self {
+            Self { functions: FAKE }
+        }
+
+        /// Makes a driver that finds no GPU.
+        pub(crate) fn fake_without_gpus() -> Self {
+            Self { functions: Functions { init: init_without_device, ..FAKE } }
+        }
+    }
+
     #[test]
     fn compute_capabilities_are_compared_exactly() {
         let gpu = |compute_capability| Gpu {
@@ -225,7 +254,7 @@ mod tests {
 
     #[test]
     fn gpus_have_name_bus_id_and_capability() {
-        let gpus = Driver { functions: FAKE }.gpus().expect("two");
+        let gpus = Driver::fake().gpus().expect("two");
         assert_eq!(gpus.len(), 2);
         assert_eq!(gpus[0].name, "x".repeat(TEXT_LENGTH - 1));
         assert_eq!((gpus[0].index, gpus[0].compute_capability), (0, (9, 2)));

@@ -1,7 +1,9 @@
 //! The machine's GPUs: found at start, watched for the metrics.
 
+use std::sync::Arc;
+
 use galatea_engine::EngineOptions;
-use galatea_gpu::{Gpu, GpuSampler};
+use galatea_gpu::{CudaIpcMemory, Gpu, GpuSampler};
 
 use crate::options::ServeOptions;
 
@@ -35,6 +37,9 @@ impl Gpus {
             );
         }
         options.gpus.available = usable.iter().map(|gpu| gpu.index).collect();
+        if options.allows_client_regions {
+            options.gpus.shared_memory = find_shared_memory().map(|memory| Arc::new(memory) as _);
+        }
     }
 
     /// Samples the GPUs for the metrics until the returned value is dropped, if metrics are on and NVML is present.
@@ -52,4 +57,12 @@ impl Gpus {
             .inspect_err(|error| log::warn!("GPU metrics will not be available: {error}"))
             .ok()
     }
+}
+
+/// Finds the driver through which clients share memory of GPUs, if one is installed.
+fn find_shared_memory() -> Option<CudaIpcMemory> {
+    CudaIpcMemory::find()
+        .inspect_err(|error| log::warn!("CUDA shared memory is not supported: {error}"))
+        .ok()
+        .flatten()
 }

@@ -15,6 +15,11 @@ pub trait Region: fmt::Debug + Send + Sync {
     /// `InvalidArg` when they are not.
     fn check(&self, offset: u64, byte_size: u64) -> Result<()>;
 
+    /// Returns whether the memory is that of a device. Copying waits for the device then, for any time.
+    fn is_on_device(&self) -> bool {
+        false
+    }
+
     /// Returns a copy of the `byte_size` bytes from `offset` on, which were checked.
     ///
     /// # Errors
@@ -61,6 +66,12 @@ impl RegionSpan {
     /// The errors of [`Region::read`].
     pub fn read(&self) -> Result<Buffer> {
         self.region.read(self.offset, self.byte_size)
+    }
+
+    /// Returns the work of copying `byte_size` bytes of the span, as the number of bytes that are copied in host memory in that
+    /// time. It has no bound for memory of a device.
+    pub fn copying_work(&self, byte_size: usize) -> usize {
+        if self.region.is_on_device() { usize::MAX } else { byte_size }
     }
 
     /// Checks that an output of `needed` bytes fits the span.
@@ -115,9 +126,19 @@ impl UnreadRequest {
 
     /// Returns the bytes that are still to be read.
     pub fn unread_bytes(&self) -> usize {
-        let bytes =
-            |unread: &UnreadInput| usize::try_from(unread.span.byte_size).unwrap_or(usize::MAX);
-        self.unread.iter().map(bytes).fold(0, usize::saturating_add)
+        self.sum_of_unread(|_, bytes| bytes)
+    }
+
+    /// Returns the work of reading them, in the unit of [`RegionSpan::copying_work`].
+    pub fn reading_work(&self) -> usize {
+        self.sum_of_unread(RegionSpan::copying_work)
+    }
+
+    fn sum_of_unread(&self, of: fn(&RegionSpan, usize) -> usize) -> usize {
+        let of_input = |UnreadInput { span, .. }: &UnreadInput| {
+            of(span, usize::try_from(span.byte_size).unwrap_or(usize::MAX))
+        };
+        self.unread.iter().map(of_input).fold(0, usize::saturating_add)
     }
 
     /// Reads the inputs that are unread.
@@ -169,20 +190,29 @@ mod tests {
 
     /// 8 bytes.
     #[derive(Debug, Default)]
-    struct Bytes8(Mutex<[u8; 8]>);
+    struct Bytes8 {
+        content: Mutex<[u8; 8]>,
+        is_on_device: bool,
+    }
 
     impl Region for Bytes8 {
+        fn is_on_device(&self) -> bool {
+            self.is_on_device
+        }
+
         fn check(&self, offset: u64, byte_size: u64) -> Result<()> {
             let is_inside = offset.checked_add(byte_size).is_some_and(|end| end <= 8);
             is_inside.then_some(()).ok_or_else(|| Error::invalid_arg("out of range"))
         }
 
         fn read(&self, offset: u64, byte_size: u64) -> Result<Buffer> {
-            Ok(self.0.lock_unpoisoned()[offset as usize..][..byte_size as usize].to_vec().into())
+            Ok(self.content.lock_unpoisoned()[offset as usize..][..byte_size as usize]
+                .to_vec()
+                .into())
         }
 
         fn write(&self, offset: u64, data: &Buffer) -> Result<()> {
-            let mut content = self.0.lock_unpoisoned();
+            let mut content = self.content.lock_unpoisoned();
             content[offset as usize..][..data.len()].copy_from_slice(data.host()?);
             Ok(())
         }
@@ -202,7 +232,7 @@ mod tests {
             "shared memory size specified with the request for output 'OUT' (4 bytes) should be at least 5 bytes to \
              hold the results"
         );
-        assert_eq!(*region.0.lock_unpoisoned(), [0, 0, 1, 2, 3, 0, 0, 0]);
+        assert_eq!(*region.content.lock_unpoisoned(), [0, 0, 1, 2, 3, 0, 0, 0]);
         assert!(span.allocate("OUT", 3, crate::Memory::Host).expect("nothing fails").is_none());
     }
 
@@ -223,6 +253,19 @@ mod tests {
         let request = unread.read().expect("nothing is left");
         assert_eq!(request.inputs[0].data, vec![0, 0].into());
         assert_eq!(request.inputs[1].data, vec![3, 4, 5].into());
+    }
+
+    #[test]
+    fn reading_from_a_device_is_work_without_bound() {
+        let work = |is_on_device| {
+            let region = Arc::new(Bytes8 { is_on_device, ..Bytes8::default() });
+            let span = RegionSpan::new(region, 2, 3).expect("in range");
+            let unread = vec![UnreadInput { index: 0, span }];
+            let request = UnreadRequest::new(InferRequest::new("m"), unread);
+            (request.unread_bytes(), request.reading_work())
+        };
+        assert_eq!(work(false), (3, 3));
+        assert_eq!(work(true), (3, usize::MAX));
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::{
     sync::Arc,
 };
 
-use galatea_types::{AlignedBlock, Buffer, Code, Error, MemoryBudget, Region, Result};
+use galatea_types::{Buffer, Error, MemoryBudget, Region, Result};
 use rustix::{buffer::spare_capacity, io::pread};
 
-use super::RegionDescription;
+use super::{RegionDescription, bounds::Bounds};
 
 /// The prefix of keys that Triton's Python backend uses.
 const RESERVED: &str = "triton_python_backend_shm_region_";
@@ -50,6 +50,11 @@ impl FileRegion {
         Ok(Self { description, file, memory })
     }
 
+    fn bounds(&self) -> Bounds<'_> {
+        let RegionDescription { name, byte_size, .. } = &self.description;
+        Bounds { name, byte_size: *byte_size }
+    }
+
     /// Returns the error of a transfer of `byte_size` bytes from `offset` on.
     fn failure(&self, action: &str, offset: u64, byte_size: usize, error: io::Error) -> Error {
         let name = &self.description.name;
@@ -66,42 +71,19 @@ impl FileRegion {
 
 impl Region for FileRegion {
     fn check(&self, offset: u64, byte_size: u64) -> Result<()> {
-        let RegionDescription { name, byte_size: size, .. } = &self.description;
-        let text = if offset >= *size {
-            format!("Invalid offset for shared memory region: '{name}'")
-        } else if offset.checked_add(byte_size).is_none() {
-            format!(
-                "Integer overflow detected: byte_size ({byte_size}) + offset ({offset}) exceeds maximum value ({}) for \
-                 region '{name}'",
-                u64::MAX
-            )
-        } else if offset + byte_size > *size {
-            format!("Invalid offset + byte size for shared memory region: '{name}'")
-        } else {
-            return Ok(());
-        };
-        Err(Error::invalid_arg(text))
+        self.bounds().check(offset, byte_size)
     }
 
     fn read(&self, offset: u64, byte_size: u64) -> Result<Buffer> {
         self.check(offset, byte_size)?;
-        let no_room = || {
-            let name = &self.description.name;
-            let text = format!("the server has no memory to read shared memory region '{name}'");
-            Error::new(Code::Exhausted, text)
-        };
-        let size = usize::try_from(byte_size).map_err(|_| no_room())?;
-        let mut memory = self.memory.reservation();
-        memory.try_grow(size)?;
-        let mut block = AlignedBlock::try_with_capacity(size).map_err(|_| no_room())?;
-        let start = self.description.offset + offset;
-        block
-            .append_read(size, |bytes, read| {
+        self.bounds().copy(&self.memory, byte_size, |block, size| {
+            let start = self.description.offset + offset;
+            let read = block.append_read(size, |bytes, read| {
                 pread(&self.file, spare_capacity(bytes), start + read as u64)?;
                 Ok(())
-            })
-            .map_err(|error| self.failure("read", offset, size, error))?;
-        Ok(memory.attach(block.into_bytes()).into())
+            });
+            read.map_err(|error| self.failure("read", offset, size, error))
+        })
     }
 
     fn write(&self, offset: u64, data: &Buffer) -> Result<()> {

@@ -92,7 +92,7 @@ async fn read_regions(
     if let (Some(account), Some(share)) = (received.sender.caller.account(), decoded.share()) {
         account.grow(share, bytes)?;
     }
-    if !HeavyWork::is_heavy(HeavyWork::weight_of_copy(bytes)) {
+    if !HeavyWork::is_heavy(HeavyWork::weight_of_copy(decoded.reading_work())) {
         return decoded.read_regions();
     }
     state.options.heavy_work.run(move || decoded.read_regions()).await?
@@ -178,7 +178,7 @@ pub(crate) async fn render(
     response: InferResponse,
 ) -> Result<EncodedResponse> {
     let plan = running.plan();
-    let copied = HeavyWork::weight_of_copy(plan.bytes_to_copy(&response));
+    let copied = HeavyWork::weight_of_copy(plan.copying_work(&response));
     let size = plan.bytes_to_render(&response).saturating_add(copied);
     let mut memory = state.options.memory.reservation();
     if HeavyWork::is_heavy(size) {

@@ -1,11 +1,12 @@
 //! Shared memory regions: status, register, unregister. The table of regions is used on the engine's control threads, because
-//! the last use of a large region frees its memory.
+//! the last use of a large region frees its memory, and the driver of a GPU may take long.
 
 use std::sync::Arc;
 
-use galatea_engine::{RegionDescription, RegionTable};
+use galatea_engine::{CudaRegionDescription, RegionDescription, RegionTable};
 use galatea_protocol::http::{
-    RegionStatus, SystemRegion, check_cuda_region, decode_system_region, region_statuses,
+    CudaRegion, CudaRegionStatus, RegionStatus, SystemRegion, decode_cuda_region,
+    decode_system_region, region_statuses,
 };
 use galatea_types::{Error, Result};
 
@@ -40,24 +41,34 @@ async fn status(
     name: Option<String>,
 ) -> Result<Vec<u8>> {
     let regions = state.engine.regions().clone();
-    let find = move || {
-        let found = match (kind, name) {
-            (SharedMemoryKind::System, None) => regions.list(),
-            (SharedMemoryKind::System, Some(name)) => vec![regions.status(&name)?],
-            (SharedMemoryKind::Cuda, None) => vec![],
-            (SharedMemoryKind::Cuda, Some(name)) => {
-                regions.cuda_status(&name)?;
-                vec![]
-            }
-        };
-        Ok(region_statuses(&found.into_iter().map(status_of).collect::<Vec<_>>()))
+    let find = move || match (kind, name) {
+        (SharedMemoryKind::System, None) => Ok(system_statuses(regions.list())),
+        (SharedMemoryKind::System, Some(name)) => Ok(system_statuses(vec![regions.status(&name)?])),
+        (SharedMemoryKind::Cuda, None) => Ok(cuda_statuses(regions.list_cuda())),
+        (SharedMemoryKind::Cuda, Some(name)) => {
+            Ok(cuda_statuses(vec![regions.cuda_status(&name)?]))
+        }
     };
     state.engine.control().query(find).await.flatten()
 }
 
-fn status_of(region: RegionDescription) -> RegionStatus {
-    let RegionDescription { name, key, offset, byte_size } = region;
-    RegionStatus { name, key, offset, byte_size }
+fn system_statuses(regions: Vec<RegionDescription>) -> Vec<u8> {
+    let status = |RegionDescription { name, key, offset, byte_size }| RegionStatus {
+        name,
+        key,
+        offset,
+        byte_size,
+    };
+    region_statuses(&regions.into_iter().map(status).collect::<Vec<_>>())
+}
+
+fn cuda_statuses(regions: Vec<CudaRegionDescription>) -> Vec<u8> {
+    let status = |CudaRegionDescription { name, device_id, byte_size }| CudaRegionStatus {
+        name,
+        device_id,
+        byte_size,
+    };
+    region_statuses(&regions.into_iter().map(status).collect::<Vec<_>>())
 }
 
 /// Registers a region, if clients may. That is asked before the name and the body are looked at.
@@ -83,8 +94,10 @@ async fn register(
             regions.register(RegionDescription { name, key, offset, byte_size })
         }
         SharedMemoryKind::Cuda => {
-            check_cuda_region(&body)?;
-            regions.register_cuda(&name)
+            let CudaRegion { handle, device_id, byte_size } = decode_cuda_region(&body)?;
+            // No machine has so many GPUs that the cut matters.
+            let device_id = i64::try_from(device_id).unwrap_or(i64::MAX);
+            regions.register_cuda(CudaRegionDescription { name, device_id, byte_size }, &handle)
         }
     };
     state.engine.control().query(register).await.flatten()?;
@@ -98,12 +111,12 @@ async fn unregister(
     name: Option<String>,
 ) -> Result<Vec<u8>> {
     let regions: Arc<RegionTable> = state.engine.client_regions()?.clone();
-    if kind == SharedMemoryKind::System {
-        let unregister = move || match name {
-            Some(name) => regions.unregister(&name),
-            None => regions.unregister_all(),
-        };
-        state.engine.control().query(unregister).await?;
-    }
+    let unregister = move || match (kind, name) {
+        (SharedMemoryKind::System, Some(name)) => regions.unregister(&name),
+        (SharedMemoryKind::System, None) => regions.unregister_all(),
+        (SharedMemoryKind::Cuda, Some(name)) => regions.unregister_cuda(&name),
+        (SharedMemoryKind::Cuda, None) => regions.unregister_all_cuda(),
+    };
+    state.engine.control().query(unregister).await?;
     Ok(Vec::new())
 }

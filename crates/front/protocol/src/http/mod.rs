@@ -48,6 +48,7 @@ pub use log_settings::{decode_log_change, log_settings};
 pub use repository::{LoadRequest, decode_index, decode_load, decode_unload};
 pub use sagemaker::{SageMakerLoad, SageMakerModel, decode_sagemaker_load, sagemaker_models};
 pub use shared_memory::{
-    RegionStatus, SystemRegion, check_cuda_region, decode_system_region, region_statuses,
+    CudaRegion, CudaRegionStatus, RegionStatus, SystemRegion, decode_cuda_region,
+    decode_system_region, region_statuses,
 };
 pub use trace_settings::{decode_trace_change, trace_settings};

@@ -23,6 +23,17 @@ pub struct SystemRegion {
     pub byte_size: u64,
 }
 
+/// A region of CUDA shared memory as a client describes it. Its name is in the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CudaRegion {
+    /// The `cudaIpcMemHandle_t` of the allocation.
+    pub handle: [u8; CUDA_HANDLE],
+    /// The number of the GPU.
+    pub device_id: u64,
+    /// Number of bytes.
+    pub byte_size: u64,
+}
+
 /// Decodes the request to register a region of system shared memory.
 pub fn decode_system_region(body: &[u8]) -> galatea_types::Result<SystemRegion> {
     Ok(system_region(body)?)
@@ -37,23 +48,20 @@ fn system_region(body: &[u8]) -> Result<SystemRegion> {
     Ok(SystemRegion { key, offset, byte_size })
 }
 
-/// Checks the request to register a region of CUDA shared memory.
-pub fn check_cuda_region(body: &[u8]) -> galatea_types::Result<()> {
-    Ok(check_cuda(body)?)
+/// Decodes the request to register a region of CUDA shared memory.
+pub fn decode_cuda_region(body: &[u8]) -> galatea_types::Result<CudaRegion> {
+    Ok(cuda_region(body)?)
 }
 
-fn check_cuda(body: &[u8]) -> Result<()> {
+fn cuda_region(body: &[u8]) -> Result<CudaRegion> {
     let [handle, byte_size, device] = members(body, ["raw_handle", "byte_size", "device_id"])?;
     let handle = handle.ok_or(DecodeError::NoRegionField("raw_handle"))?;
     let [base64] = members_at(handle, ["b64"])?;
     let base64 = base64.ok_or(DecodeError::NoMember("b64"))?.expect_string()?;
-    for (name, number) in [("byte_size", byte_size), ("device_id", device)] {
-        number.ok_or(DecodeError::NoMember(name))?.expect_u64()?;
-    }
-    match STANDARD.decode(base64) {
-        Ok(handle) if handle.len() == CUDA_HANDLE => Ok(()),
-        _ => Err(DecodeError::CudaHandle),
-    }
+    let byte_size = byte_size.ok_or(DecodeError::NoMember("byte_size"))?.expect_u64()?;
+    let device_id = device.ok_or(DecodeError::NoMember("device_id"))?.expect_u64()?;
+    let handle = STANDARD.decode(base64).ok().and_then(|handle| handle.try_into().ok());
+    Ok(CudaRegion { handle: handle.ok_or(DecodeError::CudaHandle)?, device_id, byte_size })
 }
 
 /// Returns cursors at the values of these members of the body; `None` for one that is missing. Of two with the same name the
@@ -97,8 +105,19 @@ pub struct RegionStatus {
     pub byte_size: u64,
 }
 
-/// Returns the answer about these regions.
-pub fn region_statuses(regions: &[RegionStatus]) -> Vec<u8> {
+/// The status of a region of CUDA shared memory.
+#[derive(Clone, Debug, Serialize)]
+pub struct CudaRegionStatus {
+    /// The name used in requests.
+    pub name: String,
+    /// The number of the GPU.
+    pub device_id: i64,
+    /// Number of bytes.
+    pub byte_size: u64,
+}
+
+/// Returns the answer about these regions, of either kind.
+pub fn region_statuses<S: Serialize>(regions: &[S]) -> Vec<u8> {
     to_json(regions)
 }
 
@@ -172,12 +191,14 @@ mod tests {
     fn regions_of_devices_have_a_handle_of_64_bytes() {
         let body = |handle: &[u8]| {
             let handle = STANDARD.encode(handle);
-            format!(r#"{{"raw_handle":{{"b64":"{handle}"}},"device_id":0,"byte_size":64}}"#)
+            format!(r#"{{"raw_handle":{{"b64":"{handle}"}},"device_id":1,"byte_size":64}}"#)
         };
-        check_cuda_region(body(&[7; 64]).as_bytes()).expect("a handle");
+        let region = CudaRegion { handle: [7; 64], device_id: 1, byte_size: 64 };
+        let given = body(&[7; 64]);
+        assert_eq!(decode_cuda_region(given.as_bytes()).expect("a handle"), region);
         let no_handle = "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t";
         for handle in [&[7; 63][..], &[7; 65], &[]] {
-            assert_refused(check_cuda_region, &body(handle), Code::InvalidArg, no_handle);
+            assert_refused(decode_cuda_region, &body(handle), Code::InvalidArg, no_handle);
         }
         let missing = |name| format!("attempt to access non-existing object member '{name}'");
         let text = body(&[7; 64]);
@@ -188,7 +209,10 @@ mod tests {
             (&text.replace("device_id", "x"), Code::Internal, &missing("device_id")),
             (&text.replace("Bw", "*w"), Code::InvalidArg, no_handle),
         ] {
-            assert_refused(check_cuda_region, body, code, text);
+            assert_refused(decode_cuda_region, body, code, text);
         }
+        let statuses = [CudaRegionStatus { name: "r".into(), device_id: 1, byte_size: 64 }];
+        let expected = br#"[{"name":"r","device_id":1,"byte_size":64}]"#;
+        assert_eq!(region_statuses(&statuses), expected);
     }
 }

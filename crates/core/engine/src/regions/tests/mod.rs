@@ -1,5 +1,7 @@
 //! Regions over files of a test's own folder, whose client cuts and changes them.
 
+mod cuda;
+
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command, thread};
 
 use galatea_types::{Code, OutputAllocator as _, RegionSpan};
@@ -188,19 +190,6 @@ fn names_and_keys_have_a_longest() {
     assert_fails(register(&long, "k"), Code::InvalidArg, text);
     let text = "the key of a shared memory region is 1025 bytes long, but may have 1024";
     assert_fails(register("r", &format!("/{slashes}k")), Code::InvalidArg, text);
-}
-
-#[test]
-fn cuda_regions_are_not_opened() {
-    let fixture = Fixture::new();
-    fixture.write_file("k", &[7; 64]);
-    fixture.register("/k", 0, 64).expect("it is there");
-    let text = "failed to register CUDA shared memory region: 'x', GPUs not supported";
-    assert_fails(fixture.table.register_cuda("x"), Code::InvalidArg, text);
-    let text = "Unable to find cuda shared memory region: 'x'";
-    assert_fails(fixture.table.cuda_status("x"), Code::NotFound, text);
-    let text = "The region named 'r' is registered as system shared memory, not CUDA shared memory";
-    assert_fails(fixture.table.cuda_status("r"), Code::NotFound, text);
 }
 
 /// Counts the descriptors of this process that lie in `folder`.
