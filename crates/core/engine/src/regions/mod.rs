@@ -2,11 +2,13 @@
 
 mod cuda;
 mod file;
+mod passed;
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
+    os::fd::BorrowedFd,
     path::PathBuf,
     sync::{Arc, RwLock},
 };
@@ -30,7 +32,7 @@ const LONGEST_NAME: usize = 1024;
 pub struct RegionDescription {
     /// The name used in requests.
     pub name: String,
-    /// The name of the memory in the system, as the client wrote it.
+    /// The name of the memory in the system, as the client wrote it; empty for memory that a client has passed.
     pub key: String,
     /// The first byte of the memory in the region.
     pub offset: u64,
@@ -60,13 +62,35 @@ impl RegionTable {
     /// `AlreadyExists` for a name that is taken; `InvalidArg` for a name or key that is too long, a key or a range that the
     /// memory does not have; `Internal` if the memory cannot be opened; `Exhausted` if there are too many regions.
     pub fn register(&self, description: RegionDescription) -> Result<()> {
-        if self.regions.read_unpoisoned().contains_key(&description.name) {
-            return Err(name_is_taken(&description.name));
-        }
-        check_length("name", &description.name)?;
+        self.check_name(&description.name)?;
         check_length("key", &description.key)?;
+        self.insert(FileRegion::open(&self.folder, description, self.memory.clone())?)
+    }
+
+    /// Registers the memory of a descriptor that a client has passed, as the described region, which has no key. The caller
+    /// keeps the descriptor.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a name that is too long, a descriptor that is no memory to
+    /// read and write, or a range that it does not have; `Exhausted` if there are too many regions.
+    pub fn register_descriptor(
+        &self,
+        description: RegionDescription,
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<()> {
+        self.check_name(&description.name)?;
+        self.insert(FileRegion::of_descriptor(description, descriptor, self.memory.clone())?)
+    }
+
+    fn check_name(&self, name: &str) -> Result<()> {
+        match self.regions.read_unpoisoned().contains_key(name) {
+            true => Err(name_is_taken(name)),
+            false => check_length("name", name),
+        }
+    }
+
+    fn insert(&self, region: FileRegion) -> Result<()> {
         let most = most_regions();
-        let region = FileRegion::open(&self.folder, description, self.memory.clone())?;
         let mut regions = self.regions.write_unpoisoned();
         if regions.len() >= most {
             let text = format!(
