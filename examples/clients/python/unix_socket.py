@@ -15,20 +15,24 @@ ROW, ONES = np.arange(16, dtype=np.int32), np.ones(16, np.int32)
 class Client(http.client.HTTPConnection):
     def __init__(self, path):
         super().__init__("localhost", timeout=30)
-        self.path = path
+        self.path, self.descriptors = path, []
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
 
-    def post(self, path, body, descriptors=()):
-        data = json.dumps(body).encode()
+    def send(self, data):
+        """The descriptors go with the first byte of the request."""
         if self.sock is None:
             self.connect()
-        # A byte of the request carries the descriptors: here the line ends that may stand before it.
-        socket.send_fds(self.sock, [b"\r\n"], descriptors)
-        self.request("POST", path, data)
+        sent = socket.send_fds(self.sock, [data], self.descriptors)
+        self.descriptors = []
+        self.sock.sendall(data[sent:])
+
+    def post(self, path, body, descriptors=()):
+        self.descriptors = list(descriptors)
+        self.request("POST", path, json.dumps(body).encode())
         answer = self.getresponse()
         text = answer.read()
         if answer.status != 200:

@@ -12,6 +12,9 @@
 //! The access rules are the same for both protocols. [`RestrictedApis`] says which calls need a secret header,
 //! [`Authentication`] who sends a request and what they may do, and [`HeaderForwarding`] which headers reach the model.
 //!
+//! [`PassedDescriptors`] came with bytes of a client on a Unix socket, if its protocol takes them
+//! ([`Stream::accept_descriptors`]).
+//!
 //! [`CompressionFormat`] compresses and decompresses content, with a bound on how far it may grow.
 //!
 //! [`Exchange`] records each request of both protocols: its line in the access log, and the log line if it failed.

@@ -5,6 +5,7 @@ mod exposure;
 use std::time::Duration;
 
 use galatea_http::{CloudFrontEnd, CloudInference};
+use galatea_serve::{CloudOptions, Place};
 use galatea_telemetry::{logger::LogFormat, metrics::MetricsOptions};
 
 use super::*;
@@ -358,6 +359,10 @@ fn vertex_ai_defaults_to_one_port_and_its_own_models() {
     let broken = [&prediction[..], &[("AIP_PREDICT_ROUTE", "/("), routes[1]]].concat();
     let error = options(&[], &broken).expect_err("no expression").to_string();
     assert!(error.contains("AIP_PREDICT_ROUTE: '/(' is not a regular expression"), "{error}");
+}
+
+fn port(cloud: &CloudOptions) -> u16 {
+    cloud.endpoint.port().expect("a port").port
 }
 
 #[test]
