@@ -52,7 +52,8 @@ pub fn repository(data: &[u8]) {
     bounded(data.len(), BOUND, || {
         let _ = (decode_load(data), decode_unload(data), decode_index(data));
         let _ = decode_sagemaker_load(data);
-        let _ = (decode_system_region(data), decode_cuda_region(data));
+        let _ = [false, true].map(|brings_memory| decode_system_region(data, brings_memory));
+        let _ = decode_cuda_region(data);
         let _ = decode_log_change(data, &mut Default::default());
         let _ = decode_trace_change(data);
     });

@@ -5,7 +5,10 @@ use std::task::{Context, Poll};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use crate::{repeated_log::RepeatedLog, socket::Socket, stream::Stream, tls::HANDSHAKE};
+use crate::{
+    passed_descriptors::PassedDescriptors, repeated_log::RepeatedLog, socket::Socket,
+    stream::Stream, tls::HANDSHAKE,
+};
 
 /// A connection as protocols read and write it: the socket itself, or TLS on it. TLS is boxed because its state takes
 /// some kilobytes, which a plain connection should not pay for.
@@ -32,6 +35,20 @@ impl Stream for Connection {
         match self {
             Self::Left(socket) => socket.poll_closed(context),
             Self::Right(stream) => stream.get_mut().0.poll_closed(context),
+        }
+    }
+
+    fn accept_descriptors(&mut self) {
+        // The records of TLS hide which request a descriptor came with.
+        if let Self::Left(socket) = self {
+            socket.accept_descriptors();
+        }
+    }
+
+    fn take_descriptors(&mut self) -> PassedDescriptors {
+        match self {
+            Self::Left(socket) => socket.take_descriptors(),
+            Self::Right(_) => PassedDescriptors::default(),
         }
     }
 }

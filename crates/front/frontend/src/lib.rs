@@ -12,6 +12,9 @@
 //! The access rules are the same for both protocols. [`RestrictedApis`] says which calls need a secret header,
 //! [`Authentication`] who sends a request and what they may do, and [`HeaderForwarding`] which headers reach the model.
 //!
+//! [`PassedDescriptors`] came with bytes of a client on a Unix socket, if its protocol takes them
+//! ([`Stream::accept_descriptors`]).
+//!
 //! [`CompressionFormat`] compresses and decompresses content, with a bound on how far it may grow.
 //!
 //! [`Exchange`] records each request of both protocols: its line in the access log, and the log line if it failed.
@@ -39,6 +42,7 @@ mod heavy_work;
 mod in_flight;
 mod listener;
 mod panic_boundary;
+mod passed_descriptors;
 mod protocol;
 mod repeated_log;
 mod responses;
@@ -74,6 +78,7 @@ pub use heavy_work::{HeavyWork, HeavyWorkError};
 pub use in_flight::{InFlight, RequestGuard};
 pub use listener::Listener;
 pub use panic_boundary::{catch_panic, catch_panic_in_poll};
+pub use passed_descriptors::{PassedDescriptors, RefusedDescriptors};
 pub use protocol::Protocol;
 pub use responses::{KeyedResponse, OnOverflow, Overflow, ResponseKey, ResponseReceiver};
 pub use socket::Socket;

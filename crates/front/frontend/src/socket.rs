@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
-    net, os,
+    mem, net, os,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker, ready},
@@ -15,7 +15,14 @@ use tokio::{
 };
 use tokio_util::either::Either;
 
-use crate::{connections::Activity, stream::Stream};
+use crate::{
+    connections::Activity,
+    passed_descriptors::{self, PassedDescriptors},
+    stream::Stream,
+};
+
+/// The most bytes of one read that may bring descriptors. Its buffer is initialized first.
+const MOST_WITH_DESCRIPTORS: usize = 64 << 10;
 
 /// An accepted connection, with or without encryption above it. This level records the bytes that the client accepts,
 /// below all buffers: an answer makes progress when the socket accepts bytes of it.
@@ -25,6 +32,8 @@ pub struct Socket {
     activity: Arc<Activity>,
     /// Unread bytes may be left that the runtime has forgotten. It would not wake a reader for them.
     has_forgotten: bool,
+    /// The descriptors that came with bytes that were read. `None`: the system closes those that the client passes.
+    descriptors: Option<PassedDescriptors>,
 }
 
 /// Evaluates the same expression with the stream of either kind.
@@ -51,7 +60,7 @@ impl DetachedSocket {
             Self::Tcp(stream) => Either::Left(TcpStream::from_std(stream)?),
             Self::Unix(stream) => Either::Right(UnixStream::from_std(stream)?),
         };
-        Ok(Socket { kind, activity, has_forgotten: false })
+        Ok(Socket { kind, activity, has_forgotten: false, descriptors: None })
     }
 }
 
@@ -90,15 +99,22 @@ impl Socket {
     fn read_forgotten(&mut self, buffer: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
         let room = buffer.initialize_unfilled();
         let read = loop {
-            match each!(&self.kind, stream => rustix::io::read(stream, &mut *room)) {
+            let read = match (&self.kind, &mut self.descriptors) {
+                (Either::Right(stream), Some(passed)) => {
+                    passed_descriptors::receive(stream, room, passed)
+                }
+                (kind, _) => each!(kind, stream => rustix::io::read(stream, &mut *room)),
+            };
+            match read {
                 Err(Errno::INTR) => {}
                 read => break read,
             }
         };
         match read {
             Ok(count) => {
-                // Once everything was read, the runtime reports what arrives from then on.
-                self.has_forgotten = count == room.len();
+                // Once everything was read, the runtime reports what arrives from then on. A read that takes descriptors may
+                // end before.
+                self.has_forgotten = count == room.len() || self.descriptors.is_some();
                 buffer.advance(count);
                 Some(Ok(()))
             }
@@ -107,6 +123,31 @@ impl Socket {
                 None
             }
             Err(error) => Some(Err(error.into())),
+        }
+    }
+
+    /// Reads bytes and the descriptors that come with them.
+    fn poll_receive(
+        stream: &UnixStream,
+        passed: &mut PassedDescriptors,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let most = buffer.remaining().min(MOST_WITH_DESCRIPTORS);
+        loop {
+            ready!(stream.poll_read_ready(context))?;
+            let room = buffer.initialize_unfilled_to(most);
+            let receive =
+                || passed_descriptors::receive(stream, room, passed).map_err(io::Error::from);
+            match stream.try_io(Interest::READABLE, receive) {
+                Ok(count) => {
+                    buffer.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
         }
     }
 
@@ -130,6 +171,16 @@ impl Stream for Socket {
             self.forget_readable();
         }
     }
+
+    fn accept_descriptors(&mut self) {
+        if matches!(self.kind, Either::Right(_)) {
+            self.descriptors.get_or_insert_default();
+        }
+    }
+
+    fn take_descriptors(&mut self) -> PassedDescriptors {
+        self.descriptors.as_mut().map(mem::take).unwrap_or_default()
+    }
 }
 
 impl AsyncRead for Socket {
@@ -145,7 +196,12 @@ impl AsyncRead for Socket {
         {
             return Poll::Ready(read);
         }
-        Pin::new(&mut socket.kind).poll_read(context, buffer)
+        match (&mut socket.kind, &mut socket.descriptors) {
+            (Either::Right(stream), Some(passed)) => {
+                Self::poll_receive(stream, passed, context, buffer)
+            }
+            (kind, _) => Pin::new(kind).poll_read(context, buffer),
+        }
     }
 }
 

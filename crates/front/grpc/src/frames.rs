@@ -73,6 +73,16 @@ impl FrameReader {
         data
     }
 
+    /// Returns how many of the next `most` bytes are of the same frame's head or payload.
+    pub fn step(&self, most: usize) -> usize {
+        if self.skip > 0 { self.skip.min(most) } else { (HEAD - self.filled).min(most) }
+    }
+
+    /// Returns `true` if the next byte is of the payload of headers.
+    pub fn is_in_headers(&self) -> bool {
+        self.skip > 0 && self.current.is_some_and(|frame| frame.kind == Kind::Headers)
+    }
+
     fn is_in_data(&self) -> bool {
         self.current.is_some_and(|frame| frame.kind == Kind::Data)
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use galatea_frontend::Activity;
+use galatea_frontend::{Activity, Peer};
 use galatea_types::MemoryBudget;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -19,6 +19,7 @@ use crate::{
     frames::{Frame, FrameReader, Kind},
     graceful_close::GracefulClose,
     pings::Pings,
+    socket_authority::SocketAuthority,
     timer::{self, Timer},
     unread_bytes::{STEP, UnreadBytes},
 };
@@ -48,6 +49,8 @@ pub(crate) struct GuardedStream<S> {
     budget: Arc<MemoryBudget>,
     pause: Option<Timer>,
     farewell: Option<GracefulClose>,
+    /// Only on a Unix socket.
+    authority: Option<SocketAuthority>,
 }
 
 impl<S> GuardedStream<S> {
@@ -68,7 +71,14 @@ impl<S> GuardedStream<S> {
             budget: budget.clone(),
             pause: None,
             farewell: None,
+            authority: None,
         }
+    }
+
+    /// Prepares the stream for this client.
+    pub fn for_peer(mut self, peer: Peer) -> Self {
+        self.authority = (peer == Peer::Unix).then(SocketAuthority::default);
+        self
     }
 
     /// Returns `true` if too many bytes are unread while the server is full. No call can read an incomplete frame, so
@@ -176,6 +186,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        if let Some(authority) = &mut self.authority {
+            authority.repair(buffer.filled_mut().get_mut(before..).unwrap_or_default());
+        }
         self.see(buffer.filled().get(before..).unwrap_or_default());
         Poll::Ready(Ok(()))
     }

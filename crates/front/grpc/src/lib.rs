@@ -44,6 +44,7 @@ mod server;
 mod service;
 mod shared_memory;
 mod shared_stream;
+mod socket_authority;
 mod state;
 mod status;
 mod stream;

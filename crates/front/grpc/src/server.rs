@@ -80,7 +80,8 @@ impl Protocol for GrpcService {
         let memory = &options.memory;
         let unread = UnreadBytes::new(connection::MOST_UNREAD, memory);
         let pings = Pings::new(self.pings);
-        let stream = GuardedStream::new(stream, pings, activity.clone(), unread.clone(), memory);
+        let stream = GuardedStream::new(stream, pings, activity.clone(), unread.clone(), memory)
+            .for_peer(client.peer);
         let dispatcher = self.dispatcher.clone();
         let account = options.client_limits.connection();
         let context =

@@ -14,6 +14,7 @@ use http::Method;
 
 use crate::{
     io::{BodyRemainder, ConnectionError},
+    request::route,
     response::{Response, body::Body},
     service::Service,
     state::Connection,
@@ -113,6 +114,9 @@ async fn next_head(
     poll_fn(|context| {
         let mut io = connection.io.lock_unpoisoned();
         if let Poll::Ready(read) = io.poll_head(context, &mut history.head) {
+            if matches!(read, Ok(true)) {
+                io.want_descriptor(|| route::takes_descriptor(history.head.path()));
+            }
             return Poll::Ready(read);
         }
         if !history.is_closing {
@@ -189,8 +193,9 @@ async fn send(
     if let Some(sending) = response.sending {
         sending.finish();
     }
-    let is_broken = connection.io.lock_unpoisoned().is_broken;
-    Ok(keeps_alive && !is_broken && encoding != Encoding::UntilClose)
+    let mut io = connection.io.lock_unpoisoned();
+    io.want_descriptor(|| false);
+    Ok(keeps_alive && !io.is_broken && encoding != Encoding::UntilClose)
 }
 
 fn poll_send(

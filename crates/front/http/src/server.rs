@@ -14,7 +14,7 @@ use http::StatusCode;
 use crate::{
     cloud::CloudFrontEnd,
     connection,
-    io::ConnectionError,
+    io::{ConnectionError, ConnectionIo},
     options::HttpOptions,
     service::{Content, Service},
     state::PROTOCOL,
@@ -91,12 +91,17 @@ impl Protocol for Service {
 
     async fn serve(
         &self,
-        stream: impl Stream,
+        mut stream: impl Stream,
         client: Client,
         activity: Arc<Activity>,
         closing: Closing,
     ) -> Result<(), ConnectionError> {
-        let shared = self.state.connection(Box::new(stream), client, closing.clone());
+        let accepts_descriptors = self.accepts_descriptors(client.peer);
+        if accepts_descriptors {
+            stream.accept_descriptors();
+        }
+        let io = ConnectionIo::new(Box::new(stream), accepts_descriptors);
+        let shared = self.state.connection(io, client, closing.clone());
         let served = connection::serve(self, &shared, &activity, closing).await;
         if let Err(ConnectionError::Head(error)) = &served {
             self.tell_malformed(shared.client.peer, *error);

@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc};
 
 use galatea_engine::Engine;
-use galatea_frontend::{Action, Activity, Answer, ApiCategory, Exchange, catch_panic};
+use galatea_frontend::{Action, Activity, Answer, ApiCategory, Exchange, Peer, catch_panic};
 use galatea_http1::{RequestHead, names, visible_text};
 use galatea_types::{CallRecord as _, Error, product};
 use http::Method;
@@ -70,6 +70,13 @@ impl Service {
             answers_by_media_type,
         };
         Self { state, content }
+    }
+
+    /// Returns `true` if a client may pass descriptors, by which regions are registered.
+    pub fn accepts_descriptors(&self, peer: Peer) -> bool {
+        peer == Peer::Unix
+            && matches!(self.content, Content::Inference)
+            && self.state.engine.client_regions().is_ok()
     }
 
     pub async fn call(

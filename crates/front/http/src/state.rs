@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use galatea_console::Console;
 use galatea_engine::Engine;
-use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight, Stream};
+use galatea_frontend::{Client, Closing, ConnectionAccount, InFlight};
 use galatea_protocol::http::LastHeader;
 
 use crate::{
@@ -42,14 +42,14 @@ pub(crate) struct Connection {
 impl ServerState {
     pub fn connection(
         &self,
-        stream: Box<dyn Stream>,
+        io: ConnectionIo,
         client: Client,
         closing: Closing,
     ) -> Arc<Connection> {
         Arc::new(Connection {
             client,
             account: self.options.client_limits.connection(),
-            io: Mutex::new(ConnectionIo::new(stream)),
+            io: Mutex::new(io),
             closing,
             last_header: Mutex::default(),
         })

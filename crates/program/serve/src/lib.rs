@@ -35,7 +35,8 @@ pub use self::{
     gpus::Gpus,
     memory::MemorySize,
     options::{
-        CacheSettings, CloudOptions, Endpoint, Note, RuntimeOptions, ServeOptions, TlsOptions,
+        CacheSettings, CloudOptions, Endpoint, Note, Place, PortPlace, RuntimeOptions,
+        ServeOptions, TlsOptions,
     },
     panic_hook::install as install_panic_hook,
     reload::Reload,

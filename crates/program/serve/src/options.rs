@@ -1,6 +1,6 @@
 //! The options with which a server starts.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use galatea_backend_python::WorkerRules;
 use galatea_engine::EngineOptions;
@@ -121,18 +121,60 @@ pub struct RuntimeOptions {
 pub struct Endpoint {
     /// The name of the service in the message about a port collision.
     pub service: &'static str,
+    /// Where it listens.
+    pub place: Place,
+}
+
+/// The place where a service listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A port of TCP.
+    Port(PortPlace),
+    /// The file of a Unix socket, with a path that the system can take.
+    Socket(PathBuf),
+}
+
+/// A port at an address of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortPlace {
     /// A host name or address of this machine.
     pub address: String,
     /// The port; 0: any free one.
     pub port: u16,
     /// Other servers may have the same port.
-    pub reuses_port: bool,
+    pub is_shared: bool,
 }
 
 impl Endpoint {
     /// Returns the option that sets a service's port.
     pub fn port_option(service: &str) -> String {
-        format!("--{}-port", service.to_ascii_lowercase().replace(' ', "-"))
+        option(service, "port")
+    }
+
+    /// Returns the option that sets a service's address.
+    pub fn address_option(service: &str) -> String {
+        option(service, "address")
+    }
+
+    /// Returns the port; `None` for a Unix socket.
+    pub fn port(&self) -> Option<&PortPlace> {
+        match &self.place {
+            Place::Port(port) => Some(port),
+            Place::Socket(_) => None,
+        }
+    }
+}
+
+fn option(service: &str, what: &str) -> String {
+    format!("--{}-{what}", service.to_ascii_lowercase().replace(' ', "-"))
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(PortPlace { address, port, .. }) => write!(f, "{address}:{port}"),
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{
     fs::File,
     io::{self, ErrorKind},
-    os::unix::fs::FileExt,
+    os::{fd::BorrowedFd, unix::fs::FileExt},
     path::Path,
     sync::Arc,
 };
@@ -14,7 +14,7 @@ use std::{
 use galatea_types::{Buffer, Error, MemoryBudget, Region, Result};
 use rustix::{buffer::spare_capacity, io::pread};
 
-use super::{RegionDescription, bounds::Bounds};
+use super::{RegionDescription, bounds::Bounds, passed};
 
 /// The prefix of keys that Triton's Python backend uses.
 const RESERVED: &str = "triton_python_backend_shm_region_";
@@ -46,6 +46,24 @@ impl FileRegion {
         // Clients of Triton map the same range, and Triton lets them register no other.
         if *byte_size == 0 || !offset.is_multiple_of(rustix::param::page_size() as u64) {
             return Err(not_registered(name, "unable to process address spaceInvalid argument"));
+        }
+        Ok(Self { description, file, memory })
+    }
+
+    /// Opens the memory of a descriptor that a client has passed.
+    pub fn of_descriptor(
+        description: RegionDescription,
+        descriptor: BorrowedFd<'_>,
+        memory: Arc<MemoryBudget>,
+    ) -> Result<Self> {
+        let RegionDescription { name, offset, byte_size, .. } = &description;
+        let file = passed::open(descriptor).map_err(|reason| not_registered(name, &reason))?;
+        let length = file.metadata().map_err(|error| Error::internal(error.to_string()))?.len();
+        if *byte_size == 0 || offset.checked_add(*byte_size).is_none_or(|end| end > length) {
+            let reason = format!(
+                "the passed memory has {length} bytes, but offset is {offset} and byte_size is {byte_size}"
+            );
+            return Err(not_registered(name, &reason));
         }
         Ok(Self { description, file, memory })
     }

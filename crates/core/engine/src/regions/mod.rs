@@ -3,11 +3,13 @@
 mod bounds;
 mod cuda;
 mod file;
+mod passed;
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
+    os::fd::BorrowedFd,
     path::PathBuf,
     sync::{Arc, RwLock},
 };
@@ -33,7 +35,7 @@ const LONGEST_NAME: usize = 1024;
 pub struct RegionDescription {
     /// The name used in requests.
     pub name: String,
-    /// The name of the memory in the system, as the client wrote it.
+    /// The name of the memory in the system, as the client wrote it; empty for memory that a client has passed.
     pub key: String,
     /// The first byte of the memory in the region.
     pub offset: u64,
@@ -80,6 +82,26 @@ impl RegionTable {
         self.check_name(&description.name)?;
         check_length("key", &description.key)?;
         let region = FileRegion::open(&self.folder, description, self.memory.clone())?;
+        self.insert_file(region)
+    }
+
+    /// Registers the memory of a descriptor that a client has passed, as the described region, which has no key. The caller
+    /// keeps the descriptor.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a name that is taken; `InvalidArg` for a name that is too long, a descriptor that is no memory to
+    /// read and write, or a range that it does not have; `Exhausted` if there are too many regions.
+    pub fn register_descriptor(
+        &self,
+        description: RegionDescription,
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<()> {
+        self.check_name(&description.name)?;
+        let memory = self.memory.clone();
+        self.insert_file(FileRegion::of_descriptor(description, descriptor, memory)?)
+    }
+
+    fn insert_file(&self, region: FileRegion) -> Result<()> {
         let name = region.description.name.clone();
         self.insert(name, RegisteredRegion::System(Arc::new(region)))
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use galatea_engine::{CudaRegionDescription, RegionDescription, RegionTable};
+use galatea_frontend::{PassedDescriptors, RefusedDescriptors};
 use galatea_protocol::http::{
     CudaRegion, CudaRegionStatus, RegionStatus, SystemRegion, decode_cuda_region,
     decode_system_region, region_statuses,
@@ -88,11 +89,9 @@ async fn register(
         Error::invalid_arg(text)
     })?;
     let body = received.body(None, state.json_limit()).await?;
+    let descriptors = received.take_descriptors();
     let register = move || match kind {
-        SharedMemoryKind::System => {
-            let SystemRegion { key, offset, byte_size } = decode_system_region(&body)?;
-            regions.register(RegionDescription { name, key, offset, byte_size })
-        }
+        SharedMemoryKind::System => register_system(&regions, name, &body, &descriptors),
         SharedMemoryKind::Cuda => {
             let CudaRegion { handle, device_id, byte_size } = decode_cuda_region(&body)?;
             // No machine has so many GPUs that the cut matters.
@@ -102,6 +101,28 @@ async fn register(
     };
     state.engine.control().query(register).await.flatten()?;
     Ok(Vec::new())
+}
+
+/// Registers the memory of the body's key, or without a key that of the descriptor that came with the request.
+fn register_system(
+    regions: &RegionTable,
+    name: String,
+    body: &[u8],
+    descriptors: &PassedDescriptors,
+) -> Result<()> {
+    let has_other_memory = !descriptors.is_empty();
+    let SystemRegion { key, offset, byte_size } = decode_system_region(body, has_other_memory)?;
+    let (is_named, key) = (key.is_some(), key.unwrap_or_default());
+    let region = RegionDescription { name, key, offset, byte_size };
+    match descriptors.only() {
+        Ok(Some(descriptor)) if !is_named => regions.register_descriptor(region, descriptor),
+        Err(RefusedDescriptors) if !is_named => Err(Error::invalid_arg(format!(
+            "failed to register shared memory region '{}': more than one descriptor was passed with the request, or the server \
+             may open no more",
+            region.name
+        ))),
+        _ => regions.register(region),
+    }
 }
 
 /// Unregisters a region or all, if clients may. An unknown region is no error, nor is one of the other kind.

@@ -2,6 +2,7 @@
 
 pub(crate) mod body_error;
 pub(crate) mod collector;
+mod descriptors;
 mod output;
 mod read_buffer;
 
@@ -10,12 +11,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use galatea_frontend::Stream;
+use galatea_frontend::{PassedDescriptors, Stream};
 use galatea_http1::{BodyDecoder, Framing, HeadError, RequestHead};
 
 use self::{
     body_error::{BodyError, MAX_CHUNKS, ReadError, TooManyChunks},
     collector::BodyCollector,
+    descriptors::WaitingDescriptors,
     output::Output,
     read_buffer::{ReadBuffer, poll_read},
 };
@@ -56,6 +58,8 @@ pub(crate) struct ConnectionIo {
     /// The decoder of the current request body.
     body: BodyDecoder,
     to_continue: ContinueState,
+    /// Only on a Unix socket whose clients may pass descriptors.
+    descriptors: Option<Box<WaitingDescriptors>>,
     /// The following bytes of the stream can no longer be separated into requests.
     pub(super) is_broken: bool,
 }
@@ -70,9 +74,11 @@ enum ContinueState {
 }
 
 impl ConnectionIo {
-    pub fn new(stream: Box<dyn Stream>) -> Self {
+    /// Returns the state of a new connection. Descriptors that clients pass are kept if the stream accepts them.
+    pub fn new(stream: Box<dyn Stream>, accepts_descriptors: bool) -> Self {
         Self {
             stream,
+            descriptors: accepts_descriptors.then(Box::default),
             input: ReadBuffer::default(),
             output: Output::default(),
             seen: 0,
@@ -111,7 +117,42 @@ impl ConnectionIo {
     /// Reads into the buffer once. Returns the number of bytes; 0 at the end of the stream.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let read = self.input.poll_fill(context, &mut *self.stream);
+        if let Poll::Ready(Ok(count)) = read {
+            self.note_read(count);
+        }
         self.or_flush(context, read)
+    }
+
+    fn note_read(&mut self, count: usize) {
+        if let Some(descriptors) = &mut self.descriptors {
+            descriptors.add(count, self.stream.take_descriptors());
+            self.close_unwanted_descriptors();
+        }
+    }
+
+    /// Says if the request whose head was read may have a descriptor.
+    pub(super) fn want_descriptor(&mut self, is_wanted: impl FnOnce() -> bool) {
+        if let Some(descriptors) = &mut self.descriptors {
+            descriptors.is_wanted = is_wanted();
+            self.close_unwanted_descriptors();
+        }
+    }
+
+    /// Returns the descriptors of the current request, whose body was read.
+    pub fn take_descriptors(&mut self) -> PassedDescriptors {
+        let unread = self.input.len();
+        let take = |descriptors: &mut Box<WaitingDescriptors>| descriptors.take(unread, 0);
+        self.descriptors.as_mut().map(take).unwrap_or_default()
+    }
+
+    /// Closes descriptors that came with a request that may have none, once that is known.
+    fn close_unwanted_descriptors(&mut self) {
+        if let Some(descriptors) = &mut self.descriptors
+            && !descriptors.is_wanted
+            && let Some(left) = self.body.left()
+        {
+            drop(descriptors.take(self.input.len(), left));
+        }
     }
 
     /// Flushes if there was nothing to read. TLS may have to answer what it has read, such as a new key or a
@@ -165,6 +206,7 @@ impl ConnectionIo {
             return Poll::Ready(Err(ReadError::Io(error).into()));
         }
         let read = ready!(self.poll_body_once(context, collector));
+        self.close_unwanted_descriptors();
         self.is_broken |= matches!(read, Err(BodyError::Read(_)));
         Poll::Ready(read.map(|()| self.body.is_finished()))
     }
@@ -236,6 +278,7 @@ impl ConnectionIo {
             return Poll::Ready(Err(ReadError::Incomplete.into()));
         }
         self.body.skip(count);
+        self.note_read(count);
         Poll::Ready(collector.record_read(count))
     }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use galatea_engine::call::{FoundModel, InferCall};
-use galatea_frontend::{Activity, Call, Caller, ClientLimitError, Exchange, HeaderForwarding};
+use galatea_frontend::{
+    Activity, Call, Caller, ClientLimitError, Exchange, HeaderForwarding, PassedDescriptors,
+};
 use galatea_http1::RequestHead;
 use galatea_types::{
-    ClientShare, Identity, InferRequest, MemoryReservation, Protocol, Result, TraceContext,
+    ClientShare, Identity, InferRequest, LockExt, MemoryReservation, Protocol, Result, TraceContext,
 };
 
 use crate::{
@@ -119,6 +121,11 @@ impl<'c> ReceivedRequest<'c> {
         self.exchange.record_received(read.as_ref().map_or(0, bytes::Bytes::len));
         self.is_last = matches!(read, Err(BodyError::TooManyChunks(_)));
         read
+    }
+
+    /// Returns the descriptors that the client passed with the request, whose body was read.
+    pub fn take_descriptors(&self) -> PassedDescriptors {
+        self.connection.io.lock_unpoisoned().take_descriptors()
     }
 
     /// Takes the request's share of its client's limits, as far as its head states it.

@@ -95,6 +95,12 @@ pub(crate) fn parse_relative(path: &str) -> Option<Route<'_>> {
     }
 }
 
+/// Returns `true` if a request to `path` may bring a descriptor: one that registers a region of the system.
+pub(crate) fn takes_descriptor(path: &str) -> bool {
+    use SharedMemoryAction::Register;
+    matches!(parse(path), Some(Route::SharedMemory(SharedMemoryKind::System, Register, Some(_))))
+}
+
 /// Parses `NAME[/versions/VERSION][/ACTION]`.
 fn model(rest: &str) -> Option<Route<'_>> {
     let (name, mut rest) = split_segment(rest)?;

@@ -15,8 +15,8 @@ const CUDA_HANDLE: usize = 64;
 /// A region of system shared memory as a client describes it. Its name is in the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemRegion {
-    /// The name of the memory in the system.
-    pub key: String,
+    /// The name of the memory in the system; `None`: the request brought the memory.
+    pub key: Option<String>,
     /// The first byte of the memory in the region.
     pub offset: u64,
     /// Number of bytes.
@@ -34,15 +34,24 @@ pub struct CudaRegion {
     pub byte_size: u64,
 }
 
-/// Decodes the request to register a region of system shared memory.
-pub fn decode_system_region(body: &[u8]) -> galatea_types::Result<SystemRegion> {
-    Ok(system_region(body)?)
+/// Decodes the request to register a region of system shared memory. Only one that `brings_memory` may be without a key.
+pub fn decode_system_region(
+    body: &[u8],
+    brings_memory: bool,
+) -> galatea_types::Result<SystemRegion> {
+    Ok(system_region(body, brings_memory)?)
 }
 
-fn system_region(body: &[u8]) -> Result<SystemRegion> {
+fn system_region(body: &[u8], brings_memory: bool) -> Result<SystemRegion> {
     let [key, offset, byte_size] = members(body, ["key", "offset", "byte_size"])?;
-    let key = key.ok_or(DecodeError::NoRegionField("key"))?.expect_string()?.into_owned();
-    let key = String::from_utf8(key).map_err(|_| DecodeError::NotText("key"))?;
+    let key = match key {
+        Some(mut key) => {
+            let key = String::from_utf8(key.expect_string()?.into_owned());
+            Some(key.map_err(|_| DecodeError::NotText("key"))?)
+        }
+        None if brings_memory => None,
+        None => return Err(DecodeError::NoRegionField("key")),
+    };
     let offset = offset.map_or(Ok(0), |mut offset| offset.expect_u64())?;
     let byte_size = byte_size.ok_or(DecodeError::NoRegionField("byte_size"))?.expect_u64()?;
     Ok(SystemRegion { key, offset, byte_size })
@@ -138,18 +147,37 @@ mod tests {
         assert_eq!((error.code(), error.message()), (code, text), "{body}");
     }
 
+    fn with_key(body: &[u8]) -> galatea_types::Result<SystemRegion> {
+        decode_system_region(body, false)
+    }
+
     #[test]
     fn a_region_has_a_key_a_size_and_perhaps_an_offset() {
-        let region =
-            |key: &str, offset, byte_size| SystemRegion { key: key.into(), offset, byte_size };
+        let region = |key: &str, offset, byte_size| SystemRegion {
+            key: Some(key.into()),
+            offset,
+            byte_size,
+        };
         for (body, expected) in [
             (r#"{"key":"/k","byte_size":64}"#, region("/k", 0, 64)),
             (r#"{"byte_size":64,"x":[{}],"offset":4096,"key":"k"}"#, region("k", 4096, 64)),
             (r#"{"key":"a","key":"b","byte_size":0}"#, region("a", 0, 0)),
             (r#"{"key":"\u00e9","byte_size":9223372036854775808}"#, region("é", 0, 1 << 63)),
         ] {
-            assert_eq!(decode_system_region(body.as_bytes()).expect(body), expected);
+            for brings_memory in [false, true] {
+                let region = decode_system_region(body.as_bytes(), brings_memory);
+                assert_eq!(region.expect(body), expected);
+            }
         }
+    }
+
+    #[test]
+    fn a_region_that_brings_its_memory_needs_no_key() {
+        let region = decode_system_region(br#"{"byte_size":64,"offset":8}"#, true);
+        let expected = SystemRegion { key: None, offset: 8, byte_size: 64 };
+        assert_eq!(region.expect("described"), expected);
+        let no_size = "Shared memory register request has no 'byte_size' field";
+        assert_refused(|body| decode_system_region(body, true), "{}", Code::InvalidArg, no_size);
     }
 
     #[test]
@@ -160,7 +188,7 @@ mod tests {
                 format!(r#"{{"key":"/k","byte_size":{number}}}"#),
                 format!(r#"{{"key":"/k","byte_size":64,"offset":{number}}}"#),
             ] {
-                assert_refused(decode_system_region, &body, Code::Internal, no_number);
+                assert_refused(with_key, &body, Code::Internal, no_number);
             }
         }
         let no_key = "Shared memory register request has no 'key' field";
@@ -180,10 +208,9 @@ mod tests {
             ("", Code::Internal, &parse("The document is empty. at 0")),
             ("{", Code::Internal, &parse("Missing a name for object member. at 1")),
         ] {
-            assert_refused(decode_system_region, body, code, text);
+            assert_refused(with_key, body, code, text);
         }
-        let error =
-            decode_system_region(b"{\"key\":\"\xff\",\"byte_size\":1}").expect_err("no text");
+        let error = with_key(b"{\"key\":\"\xff\",\"byte_size\":1}").expect_err("no text");
         assert_eq!(error.message(), "Unable to parse 'key': it is not UTF-8");
     }
 

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use galatea_engine::ControlMode;
 use galatea_frontend::{ApiCategory, TlsFiles};
 
-use crate::options::{Endpoint, ServeOptions, TlsOptions};
+use crate::options::{Endpoint, Place, PortPlace, ServeOptions, TlsOptions};
 
 /// Returns the warning if anybody outside of this machine may use the server.
 pub fn warning(options: &ServeOptions) -> Option<String> {
@@ -44,7 +44,8 @@ fn reachable(options: &ServeOptions) -> Vec<&Endpoint> {
     ];
     let open =
         services.into_iter().filter_map(|(service, asks)| service.as_ref().filter(|_| !asks));
-    open.filter(|endpoint| !is_of_this_machine(&endpoint.address)).collect()
+    let is_reachable = |place: &PortPlace| !is_of_this_machine(&place.address);
+    open.filter(|endpoint| endpoint.port().is_some_and(is_reachable)).collect()
 }
 
 fn is_of_this_machine(address: &str) -> bool {
@@ -53,9 +54,11 @@ fn is_of_this_machine(address: &str) -> bool {
 }
 
 fn places(endpoints: &[&Endpoint]) -> String {
-    let place = |endpoint: &&Endpoint| match endpoint.port {
-        0 => format!("{} ({})", endpoint.address, endpoint.service),
-        port => format!("{}:{port} ({})", endpoint.address, endpoint.service),
+    let place = |endpoint: &&Endpoint| match &endpoint.place {
+        Place::Port(PortPlace { address, port: 0, .. }) => {
+            format!("{address} ({})", endpoint.service)
+        }
+        place => format!("{place} ({})", endpoint.service),
     };
     endpoints.iter().map(place).collect::<Vec<_>>().join(", ")
 }

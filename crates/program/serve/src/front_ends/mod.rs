@@ -7,22 +7,23 @@ pub mod connections;
 pub mod encryption;
 pub mod exposure;
 mod socket;
+mod socket_file;
 pub mod traces;
 
 use std::{
     mem,
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
 use galatea_engine::Engine;
-use galatea_frontend::{FrontEnd, Tls};
+use galatea_frontend::{FrontEnd, Listener, Tls};
 use galatea_http::CloudFrontEnd;
-use socket2::Socket;
 
-use crate::options::{Endpoint, ServeOptions};
+use self::{socket::BoundSocket, socket_file::SocketFile};
+use crate::options::{Endpoint, Place, PortPlace, ServeOptions};
 
 /// The front ends in Triton's order, gRPC first. They are sockets until they are started.
 pub struct FrontEnds(Vec<Service>);
@@ -31,6 +32,8 @@ struct Service {
     kind: Kind,
     endpoint: Endpoint,
     state: State,
+    /// The file of its Unix socket, removed at the end.
+    _file: Option<SocketFile>,
 }
 
 enum Kind {
@@ -41,7 +44,7 @@ enum Kind {
 }
 
 enum State {
-    Bound(Socket),
+    Bound(BoundSocket),
     Running(FrontEnd),
     /// The service could not be started.
     Failed,
@@ -59,8 +62,9 @@ impl FrontEnds {
         let clouds = options.clouds.iter();
         let clouds = clouds.map(|cloud| (Kind::Cloud(cloud.platform.clone()), &cloud.endpoint));
         let bind = |(kind, endpoint): (Kind, &Endpoint)| {
-            let state = State::Bound(socket::bind(endpoint)?);
-            Ok(Service { kind, endpoint: endpoint.clone(), state })
+            let (socket, file) = socket::bind(endpoint)?;
+            let state = State::Bound(socket);
+            Ok(Service { kind, endpoint: endpoint.clone(), state, _file: file })
         };
         let mut services = own.chain(clouds).map(bind).collect::<Result<Vec<_>>>()?;
         services.sort_by_key(|service| !matches!(service.kind, Kind::Grpc));
@@ -74,8 +78,10 @@ impl FrontEnds {
         engine: &Arc<Engine>,
         options: &ServeOptions,
     ) -> Result<()> {
-        let is_early =
-            |one: &&mut Service| !one.endpoint.reuses_port && !matches!(one.kind, Kind::Cloud(_));
+        let is_early = |one: &&mut Service| {
+            let is_shared = one.endpoint.port().is_some_and(|port| port.is_shared);
+            !is_shared && !matches!(one.kind, Kind::Cloud(_))
+        };
         for service in self.0.iter_mut().filter(is_early) {
             let at = service.start(engine, options)?;
             let name = service.name();
@@ -93,7 +99,8 @@ impl FrontEnds {
                 Kind::Cloud(_) => log::info!("Started {name} HTTPService at {at}"),
                 _ => log::info!("Started {name} at {at}{}", over(tls)),
             }
-            if matches!(service.kind, Kind::Http) && options.http_options.has_console {
+            let has_console = service.endpoint.port().is_some() && options.http_options.has_console;
+            if matches!(service.kind, Kind::Http) && has_console {
                 let scheme = if tls.is_some() { "https" } else { "http" };
                 log::info!("The console is at {scheme}://{at}/");
             }
@@ -165,8 +172,12 @@ impl Service {
             }
             other => other,
         };
-        let port = self.address().map_or(self.endpoint.port, |at| at.port());
-        let at = format!("{}:{port}", self.endpoint.address);
+        let at = match (&self.endpoint.place, self.address()) {
+            (Place::Port(PortPlace { address, .. }), Some(bound)) => {
+                format!("{address}:{}", bound.port())
+            }
+            (place, _) => place.to_string(),
+        };
         let is_encrypted = self.tls(options).is_some();
         options.http_options.about.add_port(self.name(), at.clone(), is_encrypted);
         Ok(at)
@@ -174,7 +185,7 @@ impl Service {
 
     fn serve(
         &self,
-        at: TcpListener,
+        at: Listener,
         engine: &Arc<Engine>,
         options: &ServeOptions,
     ) -> Result<FrontEnd> {

@@ -3,52 +3,80 @@
 use std::{
     io,
     net::{SocketAddr, TcpListener, ToSocketAddrs},
+    os::unix::net::UnixListener,
 };
 
 use anyhow::{Result, anyhow};
+use galatea_frontend::Listener;
 use galatea_system::who_listens;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::options::Endpoint;
+use super::socket_file::SocketFile;
+use crate::options::{Endpoint, Place, PortPlace};
 
 /// Length of the queue of connections to accept; the system limits it further.
-const BACKLOG: i32 = 1024;
+pub const BACKLOG: i32 = 1024;
 
-/// Binds a socket that does not listen yet: clients are refused until its service starts.
-pub fn bind(endpoint: &Endpoint) -> Result<Socket> {
-    try_bind(endpoint).map_err(|error| not_started(endpoint, &error))
+/// A socket of a service that was not started yet.
+#[derive(Debug)]
+pub enum BoundSocket {
+    /// A port that does not listen yet: clients are refused until the service starts.
+    Port { socket: Socket, place: PortPlace },
+    /// A Unix socket, whose clients wait until the service starts. If it did not listen, other servers would think that its
+    /// file is left over.
+    Unix(UnixListener),
+}
+
+/// Binds the socket of a service. That of a Unix socket comes with its file.
+pub fn bind(endpoint: &Endpoint) -> Result<(BoundSocket, Option<SocketFile>)> {
+    match &endpoint.place {
+        Place::Port(place) => {
+            let socket = bind_port(place).map_err(|error| not_bound(endpoint, place, &error))?;
+            Ok((BoundSocket::Port { socket, place: place.clone() }, None))
+        }
+        Place::Socket(path) => {
+            let listening = SocketFile::listen(path);
+            let (listener, file) = listening.map_err(|error| {
+                let option = Endpoint::address_option(endpoint.service);
+                let advice = format!("or take another path with {option}=unix:PATH");
+                not_started(endpoint, &format!("{error}, {advice}"))
+            })?;
+            Ok((BoundSocket::Unix(listener), Some(file)))
+        }
+    }
 }
 
 /// Makes a bound socket listen.
-pub fn listen(socket: Socket, endpoint: &Endpoint) -> Result<TcpListener> {
-    socket.listen(BACKLOG).map_err(|error| not_started(endpoint, &error))?;
-    Ok(socket.into())
+pub fn listen(socket: BoundSocket, endpoint: &Endpoint) -> Result<Listener> {
+    match socket {
+        BoundSocket::Port { socket, place } => {
+            socket.listen(BACKLOG).map_err(|error| not_bound(endpoint, &place, &error))?;
+            Ok(TcpListener::from(socket).into())
+        }
+        BoundSocket::Unix(listener) => Ok(listener.into()),
+    }
 }
 
-fn try_bind(endpoint: &Endpoint) -> io::Result<Socket> {
-    let address = resolve(endpoint)?;
+fn bind_port(place: &PortPlace) -> io::Result<Socket> {
+    let address = resolve(place)?;
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     // As in std: a server that was just stopped can be started again at once.
     socket.set_reuse_address(true)?;
-    if endpoint.reuses_port {
+    if place.is_shared {
         socket.set_reuse_port(true)?;
     }
     socket.bind(&address.into())?;
     Ok(socket)
 }
 
-fn resolve(endpoint: &Endpoint) -> io::Result<SocketAddr> {
-    let host = endpoint.address.trim_start_matches('[').trim_end_matches(']');
-    let mut found = (host, endpoint.port).to_socket_addrs()?;
+fn resolve(place: &PortPlace) -> io::Result<SocketAddr> {
+    let host = place.address.trim_start_matches('[').trim_end_matches(']');
+    let mut found = (host, place.port).to_socket_addrs()?;
     found.next().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such address"))
 }
 
-fn not_started(endpoint: &Endpoint, error: &io::Error) -> anyhow::Error {
-    let Endpoint { address, port, .. } = endpoint;
-    let service = match endpoint.service {
-        "metrics" => "Metrics",
-        other => other,
-    };
+fn not_bound(endpoint: &Endpoint, place: &PortPlace, error: &io::Error) -> anyhow::Error {
+    let PortPlace { address, port, .. } = place;
     let option = Endpoint::port_option(endpoint.service);
     let reason = match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -67,6 +95,14 @@ fn not_started(endpoint: &Endpoint, error: &io::Error) -> anyhow::Error {
         _ => format!(
             "cannot listen at '{address}:{port}': {error}; the address must be one of this machine's"
         ),
+    };
+    not_started(endpoint, &reason)
+}
+
+fn not_started(endpoint: &Endpoint, reason: &str) -> anyhow::Error {
+    let service = match endpoint.service {
+        "metrics" => "Metrics",
+        other => other,
     };
     anyhow!("failed to start {service} service: Unavailable - {reason}")
 }

@@ -2,9 +2,10 @@
 
 use galatea_command_line::{BadValue, ValueError};
 use galatea_http::{CloudFrontEnd, CloudInference, PathPattern, SageMakerModels};
-use galatea_serve::{CloudOptions, Endpoint};
+use galatea_serve::{CloudOptions, Endpoint, Place, PortPlace};
 use galatea_types::Environment;
 
+use super::endpoint::is_unix;
 use crate::flags::{FlagError, ServeFlags};
 
 /// Port of either platform, unless another is named.
@@ -38,7 +39,7 @@ pub(super) fn platforms(
 ) -> Result<Vec<CloudOptions>, FlagError> {
     let mut platforms = Vec::new();
     if flags.allows_sagemaker {
-        let endpoint = endpoint("SageMaker", flags, flags.sagemaker_port);
+        let endpoint = endpoint("SageMaker", flags, flags.sagemaker_port)?;
         platforms.push(CloudOptions { endpoint, platform: sagemaker(environment)? });
     }
     if flags.allows_vertex_ai.unwrap_or_else(|| is_vertex_ai(environment)) {
@@ -47,13 +48,21 @@ pub(super) fn platforms(
             None => port_of(environment)?,
         };
         let platform = vertex_ai(flags, environment)?;
-        platforms.push(CloudOptions { endpoint: endpoint("Vertex AI", flags, port), platform });
+        platforms.push(CloudOptions { endpoint: endpoint("Vertex AI", flags, port)?, platform });
     }
     Ok(platforms)
 }
 
-fn endpoint(service: &'static str, flags: &ServeFlags, port: u16) -> Endpoint {
-    Endpoint { service, address: flags.http.address.clone(), port, reuses_port: false }
+fn endpoint(service: &'static str, flags: &ServeFlags, port: u16) -> Result<Endpoint, FlagError> {
+    let address = flags.http.address.clone();
+    if is_unix(&address) {
+        return Err(FlagError::Rule(format!(
+            "Error: {service} requests come to a port at the address of HTTP, which --http-address={address} makes a Unix \
+             socket."
+        )));
+    }
+    let place = Place::Port(PortPlace { address, port, is_shared: false });
+    Ok(Endpoint { service, place })
 }
 
 fn sagemaker(environment: &Environment) -> Result<CloudFrontEnd, FlagError> {

@@ -1,20 +1,40 @@
 //! The endpoints of the services.
 
+use std::path::PathBuf;
+
 use galatea_command_line::{BadValue, ValueError};
-use galatea_serve::Endpoint;
+use galatea_serve::{Endpoint, Note, Place, PortPlace};
 
 use crate::flags::{EndpointFlags, FlagError, ServeFlags};
 
-/// Returns HTTP, gRPC and metrics, which must not have the address of one of the `others`; `None`: not served.
+/// The address of metrics if HTTP has none.
+const LOCAL: &str = "127.0.0.1";
+/// The start of an address that is the path of a Unix socket.
+const UNIX: &str = "unix:";
+/// The start of a name that is no path, as gRPC writes it.
+const ABSTRACT: &str = "unix-abstract:";
+/// The most bytes of the path of a Unix socket: the system's 108, with the zero at the end.
+const LONGEST_PATH: usize = 107;
+
+/// Returns HTTP, gRPC and metrics, which must not have the address of one of the `others`; `None`: not served. Notes ports
+/// without effect.
 pub(super) fn endpoints(
     flags: &ServeFlags,
     others: &[&Endpoint],
+    notes: &mut Vec<Note>,
 ) -> Result<[Option<Endpoint>; 3], FlagError> {
-    let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address);
+    let mut endpoint = |usual: UsualPort, given: &EndpointFlags, address: &str| {
+        let is_allowed = given.is_allowed.unwrap_or(true);
+        is_allowed.then(|| endpoint(usual, given, address, notes)).transpose()
+    };
     let endpoints = [
-        endpoint("HTTP", &flags.http, &flags.http.address)?,
-        endpoint("GRPC", &flags.grpc, &flags.grpc.address)?,
-        endpoint("metrics", &flags.metrics, metrics_address)?,
+        endpoint(UsualPort { service: "HTTP", port: 8000 }, &flags.http, &flags.http.address)?,
+        endpoint(UsualPort { service: "GRPC", port: 8001 }, &flags.grpc, &flags.grpc.address)?,
+        endpoint(
+            UsualPort { service: "metrics", port: 8002 },
+            &flags.metrics,
+            metrics_address(flags),
+        )?,
     ];
     let all: Vec<&Endpoint> = endpoints.iter().flatten().chain(others.iter().copied()).collect();
     if let Some((first, last)) = flags.sagemaker_safe_ports.filter(|_| flags.allows_sagemaker) {
@@ -24,17 +44,77 @@ pub(super) fn endpoints(
     Ok(endpoints)
 }
 
-fn endpoint(
+/// A service with the port that it has by default.
+struct UsualPort {
     service: &'static str,
+    port: i64,
+}
+
+fn endpoint(
+    usual: UsualPort,
     flags: &EndpointFlags,
     address: &str,
-) -> Result<Option<Endpoint>, FlagError> {
-    if !flags.is_allowed.unwrap_or(true) {
-        return Ok(None);
+    notes: &mut Vec<Note>,
+) -> Result<Endpoint, FlagError> {
+    let service = usual.service;
+    let place = match address.strip_prefix(UNIX) {
+        Some(path) => {
+            if flags.port != usual.port {
+                let option = Endpoint::port_option(service);
+                let (port, given) = (flags.port, Endpoint::address_option(service));
+                let why = format!("{given}={address} names a Unix socket");
+                notes.push(Note::Warning(format!("{option}={port} has no effect: {why}")));
+            }
+            Place::Socket(socket(service, path, flags)?)
+        }
+        None if address.starts_with(ABSTRACT) => {
+            return Err(refused(service, address, "abstract names are not supported"));
+        }
+        None => {
+            let (address, is_shared) = (address.to_owned(), flags.reuses_port);
+            Place::Port(PortPlace { address, port: port(service, flags.port)?, is_shared })
+        }
+    };
+    Ok(Endpoint { service, place })
+}
+
+/// Checks the path of a Unix socket.
+fn socket(service: &str, path: &str, flags: &EndpointFlags) -> Result<PathBuf, FlagError> {
+    let refused = |reason: &str| refused(service, &format!("{UNIX}{path}"), reason);
+    if path.is_empty() {
+        return Err(refused("the path of the Unix socket is missing"));
     }
-    let port = port(service, flags.port)?;
-    let (address, reuses_port) = (address.to_owned(), flags.reuses_port);
-    Ok(Some(Endpoint { service, address, port, reuses_port }))
+    if path.len() > LONGEST_PATH {
+        let reason = format!(
+            "the path has {} bytes, and that of a Unix socket at most {LONGEST_PATH}",
+            path.len()
+        );
+        return Err(refused(&reason));
+    }
+    if flags.reuses_port {
+        let reason = format!(
+            "a Unix socket has one server; leave out --reuse-{}-port",
+            service.to_lowercase()
+        );
+        return Err(refused(&reason));
+    }
+    Ok(PathBuf::from(path))
+}
+
+fn refused(service: &str, address: &str, reason: &str) -> FlagError {
+    let option = Endpoint::address_option(service);
+    FlagError::Rule(format!("Error: {option}={address}: {reason}."))
+}
+
+/// Returns the address of metrics: the given one, else that of HTTP, if it has one.
+pub fn metrics_address(flags: &ServeFlags) -> &str {
+    let of_http = if is_unix(&flags.http.address) { LOCAL } else { &flags.http.address };
+    flags.metrics_address.as_deref().unwrap_or(of_http)
+}
+
+/// Returns true if the address is the path of a Unix socket.
+pub fn is_unix(address: &str) -> bool {
+    address.starts_with(UNIX)
 }
 
 fn port(service: &str, given: i64) -> Result<u16, FlagError> {
@@ -48,33 +128,45 @@ fn port(service: &str, given: i64) -> Result<u16, FlagError> {
 
 fn check_collisions(endpoints: &[&Endpoint]) -> Result<(), FlagError> {
     for (index, one) in endpoints.iter().enumerate() {
-        if let Some(other) = endpoints.iter().skip(index + 1).find(|other| collides(one, other)) {
-            return Err(FlagError::Rule(format!(
-                "The server cannot listen to {} requests and {} requests at the same address and port {}:{}; \
-                 give one of them another port",
-                one.service, other.service, one.address, one.port
-            )));
-        }
+        let others = endpoints.iter().skip(index + 1);
+        let Some(other) = others.into_iter().find(|other| collides(&one.place, &other.place))
+        else {
+            continue;
+        };
+        let (kind, of_another) = match one.place {
+            Place::Port(_) => ("address and port", "port"),
+            Place::Socket(_) => ("Unix socket", "path"),
+        };
+        return Err(FlagError::Rule(format!(
+            "The server cannot listen to {} requests and {} requests at the same {kind} {}; give one of them another \
+             {of_another}",
+            one.service, other.service, one.place
+        )));
     }
     Ok(())
 }
 
 /// Checks the range of ports that a platform allows besides its own.
 fn check_range(endpoints: &[&Endpoint], first: i64, last: i64) -> Result<(), FlagError> {
-    let is_outside = |one: &&&Endpoint| {
-        one.service != "SageMaker" && !(first..=last).contains(&i64::from(one.port))
-    };
-    match endpoints.iter().find(is_outside) {
+    let others = endpoints.iter().filter(|one| one.service != "SageMaker");
+    let mut ports = others.filter_map(|one| Some((one.service, i64::from(one.port()?.port))));
+    match ports.find(|(_, port)| !(first..=last).contains(port)) {
         None => Ok(()),
-        Some(Endpoint { service, port, .. }) => Err(FlagError::Rule(format!(
+        Some((service, port)) => Err(FlagError::Rule(format!(
             "The server cannot listen to {service} requests at port {port}, allowed port range is [{first}, {last}]"
         ))),
     }
 }
 
-fn collides(one: &Endpoint, other: &Endpoint) -> bool {
-    let is_any = |address: &str| matches!(address, "0.0.0.0" | "::" | "[::]");
-    one.port != 0
-        && one.port == other.port
-        && (one.address == other.address || is_any(&one.address) || is_any(&other.address))
+fn collides(one: &Place, other: &Place) -> bool {
+    let is_any = |place: &PortPlace| matches!(&*place.address, "0.0.0.0" | "::" | "[::]");
+    match (one, other) {
+        (Place::Port(one), Place::Port(other)) => {
+            one.port != 0
+                && one.port == other.port
+                && (one.address == other.address || is_any(one) || is_any(other))
+        }
+        (Place::Socket(one), Place::Socket(other)) => one == other,
+        _ => false,
+    }
 }

@@ -16,6 +16,7 @@ use galatea_serve::{Endpoint, Note, RuntimeOptions, ServeOptions};
 use galatea_telemetry::logger::LogSettings;
 use galatea_types::Environment;
 
+pub use self::endpoint::{is_unix, metrics_address};
 use crate::flags::{FlagError, ServeFlags};
 
 /// Returns the options that follow from the flags and the environment.
@@ -26,11 +27,11 @@ pub fn from_flags(
     cloud::complete(&mut flags, environment);
     check_rules(&flags)?;
     let clouds = cloud::platforms(&flags, environment)?;
+    let mut notes = notes(&flags.notices, environment);
     let [http, grpc, metrics] = {
         let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
-        endpoint::endpoints(&flags, &others)?
+        endpoint::endpoints(&flags, &others, &mut notes)?
     };
-    let mut notes = notes(&flags.notices, environment);
     let tls = tls::tls(&flags, &mut notes)?;
     let response_cache = response_cache::cache(&flags.cache, environment, &mut notes)?;
     let (rows, is_polled) =

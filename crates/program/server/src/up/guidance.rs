@@ -22,7 +22,8 @@ pub enum ServedText {
 impl StartTexts for ServedText {
     fn welcome(&self, started: &StartedServer) -> String {
         let Some(http) = &started.http else {
-            return "\nServing, but not over HTTP (--allow-http).\n\n".to_owned();
+            return "\nServing, but HTTP has no port (--allow-http, --http-address).\n\n"
+                .to_owned();
         };
         let mut out = String::from("\n");
         match self {

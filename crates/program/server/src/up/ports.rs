@@ -7,7 +7,10 @@ use std::{
 
 use galatea_system::who_listens;
 
-use crate::flags::{EndpointFlags, ServeFlags};
+use crate::{
+    flags::{EndpointFlags, ServeFlags},
+    options::{is_unix, metrics_address},
+};
 
 /// Marks a port that nobody named; the user cannot give this number.
 pub const NOT_NAMED: i64 = -1;
@@ -17,7 +20,7 @@ const TRIES: i64 = 200;
 
 /// Gives a port to each service that is on, and returns notes about unusual ones.
 pub fn choose(flags: &mut ServeFlags) -> Vec<String> {
-    let metrics_address = flags.metrics_address.as_ref().unwrap_or(&flags.http.address).clone();
+    let metrics_address = metrics_address(flags).to_owned();
     let (http_address, grpc_address) = (flags.http.address.clone(), flags.grpc.address.clone());
     let mut services: [(&str, &mut EndpointFlags, String, i64); 3] = [
         ("HTTP", &mut flags.http, http_address, 8000),
@@ -29,6 +32,10 @@ pub fn choose(flags: &mut ServeFlags) -> Vec<String> {
     for (service, endpoint, address, usual) in &mut services {
         if endpoint.port != NOT_NAMED || endpoint.is_allowed == Some(false) {
             endpoint.port = endpoint.port.max(0);
+            continue;
+        }
+        if is_unix(address) {
+            endpoint.port = *usual;
             continue;
         }
         let port = free_port(address, *usual, &taken);

@@ -2,9 +2,22 @@
 
 mod cuda;
 
-use std::{fs, os::unix::fs::symlink, path::Path, process::Command, thread};
+use std::{
+    fs,
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::{
+            fs::{FileExt, symlink},
+            net::UnixStream,
+        },
+    },
+    path::Path,
+    process::Command,
+    thread,
+};
 
 use galatea_types::{Code, OutputAllocator as _, RegionSpan};
+use rustix::fs::{MemfdFlags, Mode, OFlags, fcntl_setfl, memfd_create};
 
 use super::*;
 
@@ -177,6 +190,61 @@ fn a_refused_registration_names_the_reason_and_leaks_no_descriptor() {
     }
     assert!(fixture.table.list().is_empty());
     assert_eq!(descriptors_in(folder), 0);
+}
+
+#[test]
+fn a_passed_descriptor_of_memory_is_a_region_without_a_key() {
+    let fixture = Fixture::new();
+    let memory = fs::File::from(memfd_create("m", MemfdFlags::CLOEXEC).expect("memory"));
+    memory.set_len(64).expect("longer");
+    let register = |offset, byte_size, descriptor: &dyn AsFd| {
+        fixture
+            .table
+            .register_descriptor(description("r", "", offset, byte_size), descriptor.as_fd())
+    };
+    register(8, 56, &memory).expect("it is memory");
+    let taken = "shared memory region 'r' already in manager";
+    assert_fails(register(0, 64, &memory), Code::AlreadyExists, taken);
+    assert_eq!(fixture.table.list(), [description("r", "", 8, 56)]);
+    // The client shares the flags of its own descriptor, not those of the region.
+    fcntl_setfl(&memory, OFlags::APPEND).expect("set");
+    fixture.span(0, 4).expect("inside").place("y", &vec![1, 2].into()).expect("it fits");
+    let mut content = [7; 64];
+    assert_eq!(memory.read_at(&mut content, 0).expect("read"), 64, "nothing was appended");
+    assert_eq!(content[7..11], [0, 1, 2, 0]);
+    memory.set_len(9).expect("cut");
+    let text =
+        "Unable to read 4 bytes at offset 0 of shared memory region 'r': its memory has shrunk";
+    assert_fails(fixture.span(0, 4).expect("inside").read(), Code::Internal, text);
+}
+
+#[test]
+fn a_passed_descriptor_of_anything_else_is_refused() {
+    let fixture = Fixture::new();
+    let register = |descriptor: &dyn AsFd| {
+        fixture.table.register_descriptor(description("r", "", 0, 64), descriptor.as_fd())
+    };
+    let memory = fs::File::from(memfd_create("m", MemfdFlags::CLOEXEC).expect("memory"));
+    let (socket, _peer) = UnixStream::pair().expect("sockets");
+    let reopened = |flags| {
+        rustix::fs::open(format!("/proc/self/fd/{}", memory.as_raw_fd()), flags, Mode::empty())
+    };
+    let read_only = reopened(OFlags::RDONLY | OFlags::CLOEXEC).expect("opened");
+    let path = reopened(OFlags::PATH | OFlags::CLOEXEC).expect("opened");
+    let other = fs::File::options().read(true).write(true).open("/proc/self/comm").expect("there");
+    let no_memory =
+        "passed descriptor is no memory: make it with memfd_create, or open a file of /dev/shm";
+    for (descriptor, reason) in [
+        (&socket as &dyn AsFd, no_memory),
+        (&other, no_memory),
+        (&read_only, "passed descriptor is not open for reading and writing"),
+        (&path, "passed descriptor was opened with O_PATH"),
+        (&memory, "passed memory has 0 bytes, but offset is 0 and byte_size is 64"),
+    ] {
+        let text = format!("failed to register shared memory region 'r': the {reason}");
+        assert_fails(register(descriptor), Code::InvalidArg, &text);
+    }
+    assert!(fixture.table.list().is_empty());
 }
 
 #[test]

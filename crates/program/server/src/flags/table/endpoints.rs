@@ -18,7 +18,7 @@ use super::{
 pub const HTTP: &[Row] = options! {
     /// Serve HTTP. Default is true, or false if the environment has AIP_MODE=PREDICTION.
     "allow-http" => Row::of(Kind::Bool).fills(|o| &mut o.http.is_allowed),
-    /// Address to serve HTTP at.
+    /// Address to serve HTTP at; unix:<path> is a Unix socket instead of a port.
     "http-address" => Row::of(Kind::Text).default("0.0.0.0").fills(|o| &mut o.http.address),
     /// Port to serve HTTP at; 0 takes a free one.
     "http-port" => Row::of(PORT_IF_ON).default("8000").fills(|o| &mut o.http.port),
@@ -53,7 +53,7 @@ pub const HTTP: &[Row] = options! {
 pub const GRPC: &[Row] = options! {
     /// Serve gRPC. Default is true, or false if the environment has AIP_MODE=PREDICTION.
     "allow-grpc" => Row::of(Kind::Bool).fills(|o| &mut o.grpc.is_allowed),
-    /// Address to serve gRPC at.
+    /// Address to serve gRPC at; unix:<path> is a Unix socket instead of a port.
     "grpc-address" => Row::of(Kind::Text).default("0.0.0.0").fills(|o| &mut o.grpc.address),
     /// Port to serve gRPC at; 0 takes a free one.
     "grpc-port" => Row::of(PORT_IF_ON).default("8001").fills(|o| &mut o.grpc.port),

@@ -66,7 +66,8 @@ pub const METRICS: &[Row] = options! {
     /// Report CPU and memory figures among the metrics.
     "allow-cpu-metrics" => Row::of(Kind::Bool)
         .default("true").fills(|o| &mut o.serve.engine.metrics.has_cpu_metrics),
-    /// Address to serve metrics at. Default: that of --http-address.
+    /// Address to serve metrics at; unix:<path> is a Unix socket instead of a port. Default: that of --http-address, or
+    /// 127.0.0.1 if that is a Unix socket.
     "metrics-address" => Row::of(Kind::Text).fills(|o| &mut o.metrics_address),
     /// Serve metrics over TLS too, with the certificate and rules of the --https-... options.
     "metrics-https" => Row::of(Kind::Bool).default("false").fills(|o| &mut o.serve.tls.metrics),

@@ -37,6 +37,7 @@ fn a_local_server_gives_no_exposure_warning() {
     let here = ["--http-address=127.0.0.1", "--grpc-address=[::1]", "--metrics-address=localhost"];
     assert_eq!(warned(&here), None);
     assert_eq!(warned(&["--hardened"]), None);
+    assert_eq!(warned(&["--http-address=unix:h", "--grpc-address=unix:g"]), None);
     assert!(warned(&here[..1]).expect("gRPC").contains("0.0.0.0:8001 (GRPC)"));
 }
 

@@ -5,6 +5,7 @@ mod exposure;
 use std::time::Duration;
 
 use galatea_http::{CloudFrontEnd, CloudInference};
+use galatea_serve::{CloudOptions, Place};
 use galatea_telemetry::{logger::LogFormat, metrics::MetricsOptions};
 
 use super::*;
@@ -64,12 +65,10 @@ fn options_have_defaults() {
     let ports: Vec<_> = [&o.http, &o.grpc, &o.metrics]
         .into_iter()
         .flatten()
-        .map(|e| (e.service, e.address.as_str(), e.port))
+        .map(|e| (e.service, e.place.to_string()))
         .collect();
-    assert_eq!(
-        ports,
-        [("HTTP", "0.0.0.0", 8000), ("GRPC", "0.0.0.0", 8001), ("metrics", "0.0.0.0", 8002)]
-    );
+    let expected = [("HTTP", 8000), ("GRPC", 8001), ("metrics", 8002)];
+    assert_eq!(ports, expected.map(|(service, port)| (service, format!("0.0.0.0:{port}"))));
     assert_eq!(o.http_options.max_input_size, 64 << 20);
     assert!(o.runtimes.may_download);
     assert_eq!(o.notes, []);
@@ -104,7 +103,7 @@ fn every_value_reaches_its_option() {
     assert_eq!(o.engine.backend_config.of("")["default-max-batch-size"], "8");
     assert!(!o.engine.metrics.has_counter_latencies);
     assert_eq!(o.engine.metrics.interval, Duration::from_micros(500_500));
-    assert_eq!(o.metrics.map(|e| e.address), Some("127.0.0.1".to_owned()));
+    assert_eq!(o.metrics.map(|e| e.place.to_string()), Some("127.0.0.1:8002".to_owned()));
     assert_eq!((o.log.verbose_level, o.log.format), (2, LogFormat::Iso8601));
     assert_eq!(o.grpc_options.keepalive_time, Duration::from_millis(5));
 }
@@ -229,6 +228,48 @@ fn port_collisions_are_refused() {
 }
 
 #[test]
+fn services_may_listen_at_unix_sockets() {
+    let o = options(&["--http-address=unix:/run/http", "--grpc-address=unix:grpc"]);
+    let places = [&o.http, &o.grpc, &o.metrics].map(|e| e.as_ref().expect("on").place.to_string());
+    assert_eq!(places, ["unix:/run/http", "unix:grpc", "127.0.0.1:8002"]);
+    assert_eq!(o.notes, []);
+    assert_eq!(o.http.expect("on").place, Place::Socket(PathBuf::from("/run/http")));
+    let o = options(&["--metrics-address=unix:///run/m", "--http-address=::", "--metrics-port=1"]);
+    assert_eq!(o.metrics.expect("on").place.to_string(), "unix:///run/m");
+    let text =
+        "--metrics-port=1 has no effect: --metrics-address=unix:///run/m names a Unix socket";
+    assert_eq!(o.notes, [Note::Warning(text.to_owned())]);
+    options(&[&format!("--http-address=unix:{}", "p".repeat(107))]);
+}
+
+#[test]
+fn unix_sockets_that_cannot_be_are_refused() {
+    let long = "p".repeat(108);
+    for (address, reason) in [
+        ("unix:", "the path of the Unix socket is missing"),
+        ("unix-abstract:x", "abstract names are not supported"),
+        (&format!("unix:{long}"), "the path has 108 bytes, and that of a Unix socket at most 107"),
+    ] {
+        let flag = format!("--grpc-address={address}");
+        refused(&[&flag], &format!("Error: {flag}: {reason}."));
+    }
+    let reused = ["--http-address=unix:x", "--reuse-http-port=true"];
+    let text =
+        "Error: --http-address=unix:x: a Unix socket has one server; leave out --reuse-http-port.";
+    refused(&reused, text);
+    let same = ["--http-address=unix:x", "--grpc-address=unix:x"];
+    refused(
+        &same,
+        "The server cannot listen to HTTP requests and GRPC requests at the same Unix socket unix:x; give one of them \
+         another path",
+    );
+    refused(
+        &["--http-address=unix:x", "--allow-sagemaker=true"],
+        "Error: SageMaker requests come to a port at the address of HTTP, which --http-address=unix:x makes a Unix socket.",
+    );
+}
+
+#[test]
 fn a_non_numeric_hold_count_is_reported() {
     let repository = ["--model-repository=/models"];
     let held =
@@ -320,6 +361,10 @@ fn vertex_ai_defaults_to_one_port_and_its_own_models() {
     assert!(error.contains("AIP_PREDICT_ROUTE: '/(' is not a regular expression"), "{error}");
 }
 
+fn port(cloud: &CloudOptions) -> u16 {
+    cloud.endpoint.port().expect("a port").port
+}
+
 #[test]
 fn cloud_platforms_are_enabled_by_flags_or_environment() {
     let options = |line: &[&str], variables: &[(&str, &str)]| {
@@ -334,7 +379,7 @@ fn cloud_platforms_are_enabled_by_flags_or_environment() {
         &[("SAGEMAKER_TRITON_PING_MODE", "live"), ("SAGEMAKER_TRITON_DEFAULT_MODEL_NAME", "m")],
     );
     let found = found.expect("good");
-    assert_eq!((found[0].endpoint.service, found[0].endpoint.port), ("SageMaker", 9));
+    assert_eq!((found[0].endpoint.service, port(&found[0])), ("SageMaker", 9));
     let CloudFrontEnd::SageMaker { pings_liveness, model, inference, .. } = &found[0].platform
     else {
         panic!("another platform: {:?}", found[0].platform);
@@ -343,9 +388,9 @@ fn cloud_platforms_are_enabled_by_flags_or_environment() {
     let routes = [("AIP_PREDICT_ROUTE", "/p"), ("AIP_HEALTH_ROUTE", "/h")];
     let vertex = [&routes[..], &[("AIP_MODE", "PREDICTION"), ("AIP_HTTP_PORT", "7")]].concat();
     let found = options(&[], &vertex).expect("good");
-    assert_eq!((found[0].endpoint.service, found[0].endpoint.port), ("Vertex AI", 7));
+    assert_eq!((found[0].endpoint.service, port(&found[0])), ("Vertex AI", 7));
     assert!(options(&["--allow-vertex-ai=false"], &vertex).expect("good").is_empty());
-    assert_eq!(options(&["--allow-vertex-ai=true"], &routes).expect("good")[0].endpoint.port, 8080);
+    assert_eq!(port(&options(&["--allow-vertex-ai=true"], &routes).expect("good")[0]), 8080);
     for (line, variables, text) in [
         (
             "--allow-vertex-ai=true",

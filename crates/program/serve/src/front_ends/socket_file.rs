@@ -1,0 +1,188 @@
+//! The file of a Unix socket on which a service listens.
+
+use std::{
+    fs::{self, File, Metadata},
+    io,
+    os::unix::{
+        fs::{FileTypeExt, MetadataExt},
+        net::UnixListener,
+    },
+    path::{Path, PathBuf},
+};
+
+use galatea_system::{LockKind, try_lock};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::socket::BACKLOG;
+
+/// The file of a listening socket, removed when it is dropped.
+///
+/// The file of a server that has died stays, and looks like that of a server that has not begun to listen. Therefore whoever
+/// replaces it has the lock of a second file beside it.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: another program may have replaced the file meanwhile.
+    id: (u64, u64),
+    // Dropped after the file was removed.
+    _lock: Lock,
+}
+
+/// The reason why a service cannot listen at a path. The advice to take another path follows it.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketFileError {
+    #[error("Socket 'unix:{}' already in use by another process: stop it", .0.display())]
+    InUse(PathBuf),
+    #[error("cannot listen at 'unix:{}': the file is no socket: remove it", .0.display())]
+    NoSocket(PathBuf),
+    #[error(
+        "cannot listen at 'unix:{}': {error}; the server must be able to make files in an existing folder: make it",
+        .path.display()
+    )]
+    System { path: PathBuf, error: io::Error },
+}
+
+type Result<T> = std::result::Result<T, SocketFileError>;
+
+impl SocketFile {
+    /// Makes a socket that listens at `path`. A file that a dead server has left there is replaced.
+    pub fn listen(path: &Path) -> Result<(UnixListener, Self)> {
+        let failed = |error| SocketFileError::System { path: path.to_owned(), error };
+        let lock = Lock::take(path)?;
+        remove_unused(path)?;
+        let listener = bind(path).map_err(failed)?;
+        let id = id(&fs::symlink_metadata(path).map_err(failed)?);
+        Ok((listener, Self { path: path.to_owned(), id, _lock: lock }))
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| id(&found) == self.id) {
+            remove(&self.path);
+        }
+    }
+}
+
+/// The right to listen at a path.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    fn take(socket: &Path) -> Result<Self> {
+        let mut path = socket.to_owned().into_os_string();
+        path.push(".lock");
+        let path = PathBuf::from(path);
+        match try_lock(&path, LockKind::Alone) {
+            Ok(Some(file)) => Ok(Self { path, _file: file }),
+            Ok(None) => Err(SocketFileError::InUse(socket.to_owned())),
+            Err(error) => Err(SocketFileError::System { path: socket.to_owned(), error }),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
+/// Removes the file of a socket on which nobody listens.
+fn remove_unused(path: &Path) -> Result<()> {
+    let failed = |error| SocketFileError::System { path: path.to_owned(), error };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(error)),
+        Ok(found) if !found.file_type().is_socket() => {
+            Err(SocketFileError::NoSocket(path.to_owned()))
+        }
+        Ok(_) => match connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(failed)
+            }
+            Ok(()) => Err(SocketFileError::InUse(path.to_owned())),
+            // The queue of a busy server is full.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(SocketFileError::InUse(path.to_owned()))
+            }
+            Err(error) => Err(failed(error)),
+        },
+    }
+}
+
+fn connect(path: &Path) -> io::Result<()> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&SockAddr::unix(path)?)
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+fn id(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        log::warn!("failed to remove '{}': {error}", path.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn files(folder: &Path) -> usize {
+        fs::read_dir(folder).expect("a folder").count()
+    }
+
+    #[track_caller]
+    fn assert_refused(path: &Path, reason: &str) {
+        let error = SocketFile::listen(path).expect_err("refused").to_string();
+        assert!(error.contains(reason) && error.contains(&path.display().to_string()), "{error}");
+    }
+
+    #[test]
+    fn a_path_has_one_listener_whose_files_go_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let (listener, file) = SocketFile::listen(&path).expect("free");
+        assert_refused(&path, "already in use");
+        UnixStream::connect(&path).expect("it listens");
+        drop(listener);
+        assert_refused(&path, "already in use");
+        drop(file);
+        assert_eq!(files(folder.path()), 0);
+    }
+
+    #[test]
+    fn only_the_file_of_a_dead_server_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let other = UnixListener::bind(&path).expect("free");
+        assert_refused(&path, "already in use");
+        UnixStream::connect(&path).expect("it still listens");
+        drop(other);
+        let (_listener, file) = SocketFile::listen(&path).expect("nobody listens");
+        UnixStream::connect(&path).expect("it listens");
+        fs::remove_file(&path).expect("removed");
+        fs::write(&path, "of somebody else").expect("written");
+        drop(file);
+        assert_eq!(files(folder.path()), 1);
+        assert_refused(&path, "the file is no socket");
+        assert_refused(&folder.path().join("none/socket"), "No such file or directory");
+        assert_eq!(files(folder.path()), 1, "a refused server leaves nothing");
+    }
+}
