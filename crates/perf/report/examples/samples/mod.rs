@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use galatea_perf_types::summary::{
-    ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, Trial, WindowPoint,
+    ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, TensorBytes, Trial,
+    WindowPoint,
 };
 
 /// A server as a queue sees it.
@@ -102,6 +103,12 @@ pub fn run(label: &str, machine: Machine, concurrencies: &[f64]) -> Summary {
         protocol: "gRPC".into(),
         batch_size: 1,
         percentile: Some(95),
+        shared_memory: Some("memfd".into()),
+        tensor_bytes: Some(TensorBytes {
+            inputs_per_request: 1_536,
+            outputs_per_response: 98_304,
+            uncounted_outputs: Vec::new(),
+        }),
         points: concurrencies.iter().map(|c| concurrency(machine, *c)).collect(),
         warnings: Vec::new(),
     }
