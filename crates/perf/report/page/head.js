@@ -37,10 +37,10 @@ function serverOf(run) {
 function tensorsOf(run) {
   const bytes = run.tensor_bytes;
   if (!run.shared_memory || !bytes) return [];
-  const sizes = `${count(bytes.inputs_per_request)} bytes of inputs per request and ${count(bytes.outputs_per_response)} bytes of outputs per response`;
-  const open = bytes.uncounted_outputs?.length ? ", outputs of open size not counted" : "";
   const way = run.shared_memory === "none" ? "through the socket" : `in shared memory (${run.shared_memory}), not through the socket`;
-  return [["Tensors", `${sizes} ${way}${open}`]];
+  const open = bytes.uncounted_outputs ?? [];
+  const outputs = `${count(bytes.outputs_per_response)} bytes${open.length ? `, without ${open.join(", ")}` : ""}`;
+  return [["Tensors", way], ["Inputs of a request", `${count(bytes.inputs_per_request)} bytes`], ["Outputs of a response", outputs]];
 }
 
 function warningsOf(runs, names) {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Longest time for unregistering when the user wants the program to end at once.
-const HASTY_END_LIMIT: Duration = Duration::from_secs(2);
+const HASTY_END_LIMIT: Duration = Duration::from_secs(5);
 
 /// The regions that the server has, and the connection over which it got them.
 pub struct RegisteredRegions {

@@ -272,6 +272,12 @@ fn hostile(mut run: Summary) -> Summary {
     run.server_implementation = HOSTILE.into();
     run.protocol = HOSTILE.into();
     run.model_version = HOSTILE.into();
+    run.shared_memory = Some(HOSTILE.into());
+    run.tensor_bytes = Some(TensorBytes {
+        inputs_per_request: u64::MAX,
+        outputs_per_response: 0,
+        uncounted_outputs: vec![HOSTILE.into(), long.clone()],
+    });
     run.warnings = vec![HOSTILE.into(), long.clone()];
     for point in &mut run.points {
         let step = ServerTimes {
