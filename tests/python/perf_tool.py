@@ -52,8 +52,10 @@ REWORDED = {
     "The value must be a valid file path": "",
 }
 # What ours reports of a point that is not stable, of which the real tool reports nothing: its figures and its line at
-# the end.
-UNSTABLE = re.compile(r"^  Unstable windows:\n(?:  .*\n)*\n?|^.*, throughput: .* \(unstable\)\n", re.MULTILINE)
+# the end; and its line about shared memory.
+BEYOND = re.compile(
+    r"^  Unstable windows:\n(?:  .*\n)*\n?|^.*, throughput: .* \(unstable\)\n|^Shared memory \(\w+\): .*\n", re.MULTILINE
+)
 # With `-v -v` every request and response is part of the report.
 BODY_TITLE = re.compile(r"inference (?:request|response): ")
 
@@ -135,7 +137,7 @@ def layout(text, delayed=False):
     """The report with every measured number replaced, as a list of lines. Of lines that are there by chance only
     those are kept that the caller waits for."""
     lines = []
-    for block, line in numbered_blocks(UNSTABLE.sub("", text)):
+    for block, line in numbered_blocks(BEYOND.sub("", text)):
         by_chance = OVERLOAD.match(line) or (not delayed and DELAY.match(line))
         if not by_chance:
             lines.append(line if block == 0 or KEPT.match(line) else hide_numbers(line))
@@ -147,7 +149,7 @@ def layout_among_bodies(text):
     """The words of a report that has requests and responses between its words, every number replaced. perf_analyzer
     prints them from its own threads, in pieces: where in a line a body stands, and which line has whose line break,
     is chance."""
-    report = BODY_TITLE.sub("", UNSTABLE.sub("", without_objects(text)))
+    report = BODY_TITLE.sub("", BEYOND.sub("", without_objects(text)))
     return NUMBER.sub("#", OVERLOAD.sub("", report)).split()
 
 

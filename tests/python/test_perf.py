@@ -15,6 +15,7 @@ import clients
 import perf_models
 import perf_tool
 import perf_wire
+import region_calls
 import servers
 import tiers
 import waiting
@@ -205,8 +206,10 @@ ON_THE_WIRE = [
 
 
 def on_the_wire():
-    """Ours with our server in the tier commit."""
+    """Ours with our server in the tier commit. With regions the real tool also meets our server."""
     for protocol, line in ON_THE_WIRE:
+        if "--shared-memory" in line:
+            yield pytest.param(protocol, line, "real_on_galatea", id=f"{protocol}-{line}-triton-galatea", marks=tiers.peers)
         yield pytest.param(protocol, line, "triton", id=f"{protocol}-{line}-triton", marks=tiers.peers)
         yield pytest.param(protocol, line, "galatea", id=f"{protocol}-{line}-galatea")
 
@@ -217,11 +220,13 @@ def test_requests_on_the_wire_equal_perf_analyzers(protocol, line, target, perf_
     requests (ours has them where replies need them, on streams), what random data is, and names of shared memory (ours
     differ from run to run, so that two tools do not meet)."""
     chosen = any(word in line for word in ("--input-data", "--string-data", "--shared-memory"))
-    proxy = perf_wire.start(protocol, perf_servers.get("galatea" if target == "galatea" else "triton"))
+    server = perf_servers.get("triton" if target == "triton" else "galatea")
+    proxy = perf_wire.start(protocol, server)
     args = [*shlex.split(line.format(**perf_data)), "-i", protocol, "-u", proxy.address]
-    run = perf_tool.run(perf_tool.REAL if target == "triton" else perf_tool.OURS, args, tmp_path)
+    run = perf_tool.run(perf_tool.OURS if target == "galatea" else perf_tool.REAL, args, tmp_path)
     proxy.close()
     assert run.code == 0, run.out + run.err
+    assert region_calls.call(server, "status") == (200, "[]"), "every region is unregistered"
     requests = http_requests(proxy, chosen) if protocol == "http" else grpc_requests(proxy, chosen)
     assert requests
     recorded.holds(target, requests)

@@ -13,8 +13,8 @@ use std::{
 };
 
 use galatea_client::{
-    Compression, Connector, InferMark, InferTemplate, InputData, InputTensor, KeepResponse,
-    PreparedInfer, Protocol, RequestedOutput, SequenceMark, Target, TensorFormat,
+    Address, Compression, Connector, InferMark, InferTemplate, InputData, InputTensor,
+    KeepResponse, PreparedInfer, Protocol, RequestedOutput, SequenceMark, Target, TensorFormat,
 };
 use galatea_types::{Error, Result};
 use tokio::{runtime, task::LocalSet};
@@ -33,14 +33,12 @@ fn main() -> Result<()> {
 }
 
 fn target(protocol: &str, address: &str) -> Result<Target> {
-    let (host, port) = address
-        .rsplit_once(':')
-        .and_then(|(host, port)| Some((host, port.parse().ok()?)))
-        .ok_or_else(|| Error::invalid_arg("the address has no port"))?;
+    let protocol = if protocol == "grpc" { Protocol::Grpc } else { Protocol::Http };
+    let address =
+        Address::read(address, protocol).map_err(|error| Error::invalid_arg(error.to_string()))?;
     Ok(Target {
-        protocol: if protocol == "grpc" { Protocol::Grpc } else { Protocol::Http },
-        host: host.to_owned(),
-        port,
+        protocol,
+        endpoint: address.endpoint,
         base_path: String::new(),
         headers: Vec::new(),
         tls: None,

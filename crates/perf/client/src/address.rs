@@ -1,13 +1,32 @@
 //! Addresses of servers as people type them.
 
-use crate::Protocol;
+use std::path::PathBuf;
+
+use crate::{Endpoint, Protocol};
+
+/// Most bytes of the path of a Unix socket on Linux.
+const LONGEST_SOCKET_PATH: usize = 107;
 
 /// The reason why a text is not a server address, and the expected form.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It is the path of a socket.
-    #[error("Unix sockets are not supported, expected host:port")]
-    UnixSocket,
+    /// It is a path without the scheme of Unix sockets.
+    #[error("the address of a Unix socket is unix:{0}")]
+    NoUnixScheme(String),
+    /// It has the scheme of Unix sockets and no path.
+    #[error("a Unix socket needs its path, for example unix:/run/galatea.sock")]
+    NoSocketPath,
+    /// It has two slashes after the scheme of Unix sockets, and not three.
+    #[error("the address of a Unix socket is unix:PATH or unix:///PATH, with no host")]
+    HostOfUnixSocket,
+    /// The path of the Unix socket is too long for the operating system.
+    #[error(
+        "the path of a Unix socket has at most {LONGEST_SOCKET_PATH} bytes, this one has {0}; give a relative path"
+    )]
+    LongSocketPath(usize),
+    /// It names a Unix socket that has no path.
+    #[error("abstract Unix sockets are not supported, expected unix:PATH")]
+    AbstractUnixSocket,
     /// It has only digits.
     #[error("a port without a host, expected localhost:{0}")]
     OnlyPort(String),
@@ -66,24 +85,29 @@ pub enum AddressError {
 
 /// A server's address as people type it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Address<'a> {
-    /// Name or address, IPv6 without brackets.
-    pub host: &'a str,
-    /// The port; `None`: the protocol's default.
-    pub port: Option<u16>,
+pub struct Address {
+    /// The socket of the server; without a port in the text it has the protocol's default.
+    pub endpoint: Endpoint,
     /// The path before `/v2`: empty, or `/prefix` without a slash at its end.
-    pub path: &'a str,
+    pub path: String,
 }
 
-impl<'a> Address<'a> {
+impl Address {
     /// Reads `host`, `host:port` or `[v6]:port`. A scheme of the protocol (`http://`, `https://`, `grpc://`) may precede it,
-    /// and over HTTP a path may follow.
+    /// and over HTTP a path may follow. Reads `unix:PATH` and `unix:///PATH` as well.
     ///
     /// # Errors
     /// If the text is not such an address; the error has the expected form.
-    pub fn read(url: &'a str, protocol: Protocol) -> Result<Self, AddressError> {
-        if url.starts_with(['/', '.']) || url.starts_with("unix:") {
-            return Err(AddressError::UnixSocket);
+    pub fn read(url: &str, protocol: Protocol) -> Result<Self, AddressError> {
+        if url.starts_with(['/', '.']) {
+            return Err(AddressError::NoUnixScheme(url.to_owned()));
+        }
+        if let Some(place) = after_scheme(url, "unix:") {
+            let endpoint = Endpoint::Unix(read_socket_path(place)?);
+            return Ok(Self { endpoint, path: String::new() });
+        }
+        if after_scheme(url, "unix-abstract:").is_some() {
+            return Err(AddressError::AbstractUnixSocket);
         }
         let rest = match url.split_once("://") {
             Some((scheme, rest)) => {
@@ -106,7 +130,29 @@ impl<'a> Address<'a> {
         }
         let (host, port) = split_authority(authority, protocol)?;
         let port = port.map(|port| read_port(port, protocol)).transpose()?;
-        Ok(Self { host, port, path })
+        let endpoint =
+            Endpoint::Tcp { host: host.to_owned(), port: port.unwrap_or(protocol.default_port()) };
+        Ok(Self { endpoint, path: path.to_owned() })
+    }
+}
+
+/// Returns the text after the scheme, which is in any case; `None`: the URL has another scheme.
+fn after_scheme<'a>(url: &'a str, scheme: &str) -> Option<&'a str> {
+    let (start, rest) = url.split_at_checked(scheme.len())?;
+    start.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+/// Reads the text after `unix:`, a path with no slashes or two before it.
+fn read_socket_path(place: &str) -> Result<PathBuf, AddressError> {
+    let path = match place.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path,
+        Some(_) => return Err(AddressError::HostOfUnixSocket),
+        None => place,
+    };
+    match path.len() {
+        0 => Err(AddressError::NoSocketPath),
+        length if length > LONGEST_SOCKET_PATH => Err(AddressError::LongSocketPath(length)),
+        _ => Ok(PathBuf::from(path)),
     }
 }
 
@@ -178,16 +224,50 @@ mod tests {
     #[test]
     fn addresses_are_parsed() {
         for (protocol, url, host, port, path) in [
-            (Http, "localhost:8000", "localhost", Some(8000), ""),
-            (Http, "triton_1", "triton_1", None, ""),
-            (Http, "127.0.0.1:8000/", "127.0.0.1", Some(8000), ""),
-            (Http, "http://h:1/a/b/", "h", Some(1), "/a/b"),
-            (Http, "HTTPS://h", "h", None, ""),
-            (Http, "[::1]", "::1", None, ""),
-            (Grpc, "[::1]:8001", "::1", Some(8001), ""),
-            (Grpc, "grpc://h:1/", "h", Some(1), ""),
+            (Http, "localhost:8000", "localhost", 8000, ""),
+            (Http, "triton_1", "triton_1", 8000, ""),
+            (Http, "127.0.0.1:8000/", "127.0.0.1", 8000, ""),
+            (Http, "http://h:1/a/b/", "h", 1, "/a/b"),
+            (Http, "HTTPS://h", "h", 8000, ""),
+            (Http, "[::1]", "::1", 8000, ""),
+            (Http, "unix", "unix", 8000, ""),
+            (Grpc, "[::1]:8001", "::1", 8001, ""),
+            (Grpc, "grpc://h:1/", "h", 1, ""),
+            (Grpc, "h", "h", 8001, ""),
         ] {
-            assert_eq!(Address::read(url, protocol), Ok(Address { host, port, path }), "{url}");
+            let endpoint = Endpoint::Tcp { host: host.to_owned(), port };
+            let expected = Address { endpoint, path: path.to_owned() };
+            assert_eq!(Address::read(url, protocol), Ok(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn unix_sockets_are_named_as_grpc_names_them() {
+        let longest = format!("/{}", "a".repeat(LONGEST_SOCKET_PATH - 1));
+        for (url, path) in [
+            ("unix:/tmp/a", "/tmp/a"),
+            ("unix:///tmp/a", "/tmp/a"),
+            ("UNIX:a b/c:1", "a b/c:1"),
+            (format!("unix:{longest}").as_str(), longest.as_str()),
+        ] {
+            for protocol in [Http, Grpc] {
+                let expected =
+                    Address { endpoint: Endpoint::Unix(path.into()), path: String::new() };
+                assert_eq!(Address::read(url, protocol), Ok(expected), "{url}");
+            }
+        }
+        let long = format!("unix:{longest}a");
+        for (url, expected) in [
+            ("/tmp/a", "unix:/tmp/a"),
+            ("./a", "unix:./a"),
+            ("unix:", "needs its path"),
+            ("unix://host/tmp/a", "no host"),
+            ("unix://", "no host"),
+            ("unix-abstract:a", "abstract"),
+            (long.as_str(), "at most 107 bytes, this one has 108"),
+        ] {
+            let reason = Address::read(url, Grpc).expect_err(url).to_string();
+            assert!(reason.contains(expected), "{url}: {reason}");
         }
     }
 
@@ -220,10 +300,6 @@ mod tests {
             (Grpc, "https://h:8000", "--ssl-grpc-use-ssl"),
             (Grpc, "tcp://h:1", "unknown scheme 'tcp'"),
             (Grpc, "h:1/a", "no path"),
-            (Http, "unix:/tmp/a", "Unix sockets"),
-            (Grpc, "unix:///tmp/a", "Unix sockets"),
-            (Http, "/tmp/a", "Unix sockets"),
-            (Http, "./a", "Unix sockets"),
         ] {
             let reason = Address::read(url, protocol).expect_err(url).to_string();
             assert!(reason.contains(expected), "{url}: {reason}");

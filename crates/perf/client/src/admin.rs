@@ -1,6 +1,8 @@
 //! Calls of a tool other than inference.
 
-use galatea_types::Result;
+use std::os::fd::BorrowedFd;
+
+use galatea_types::{Error, Result};
 
 use crate::{
     ModelConfigFacts, ModelIndexEntry, ModelMetadata, ModelStatistics, ServerMetadata,
@@ -88,6 +90,25 @@ impl Admin {
         byte_size: usize,
     ) -> Result<()> {
         over_either!(self, register_system_region(name, key, byte_size))
+    }
+
+    /// Registers memory under `name`, from its start, by passing its descriptor. The server needs no name of the memory in the
+    /// file system, and keeps it while it is registered.
+    ///
+    /// # Errors
+    /// Those of the server, or the target is not HTTP over a Unix socket.
+    pub async fn register_passed_region(
+        &mut self,
+        name: &str,
+        memory: BorrowedFd<'_>,
+        byte_size: usize,
+    ) -> Result<()> {
+        match &mut self.kind {
+            AdminKind::Http(admin) => admin.register_passed_region(name, memory, byte_size).await,
+            AdminKind::Grpc(_) => Err(Error::unsupported(
+                "memory can be passed to a server only over HTTP on a Unix socket",
+            )),
+        }
     }
 
     /// Unregisters a region, or all with an empty `name`.

@@ -41,7 +41,7 @@ pub use grpc::{StreamReceiver, StreamSender};
 pub use http::{GetOptions, decode_infer_response, get};
 pub use metrics_text::{MetricSample, metric_samples};
 pub use prepared_infer::PreparedInfer;
-pub use target::{Compression, Protocol, Target, Tls, read_header};
+pub use target::{Compression, Endpoint, Protocol, Target, Tls, read_header};
 pub use template::{
     InferMark, InferTemplate, InputData, InputTensor, OutputTensor, RegionSlice, RequestedOutput,
     SequenceMark, TensorFormat,

@@ -23,15 +23,27 @@ pub enum Compression {
     Deflate,
 }
 
+/// The socket on which a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A TCP port.
+    Tcp {
+        /// Name or address, IPv6 without brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A Unix socket at this path, for clients on the same machine.
+    Unix(PathBuf),
+}
+
 /// A KServe v2 server.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The protocol of all calls.
     pub protocol: Protocol,
-    /// Name or address, IPv6 without brackets.
-    pub host: String,
-    /// The TCP port.
-    pub port: u16,
+    /// The socket of the server.
+    pub endpoint: Endpoint,
     /// The path before `/v2` in HTTP: empty, or `/prefix` without a slash at its end.
     pub base_path: String,
     /// HTTP headers or gRPC metadata of every request.
@@ -79,17 +91,31 @@ impl Protocol {
     }
 }
 
+impl Endpoint {
+    /// Returns the name or address of the machine, IPv6 without brackets. For a Unix socket it is `localhost`.
+    pub fn host(&self) -> &str {
+        match self {
+            Endpoint::Tcp { host, .. } => host,
+            Endpoint::Unix(_) => "localhost",
+        }
+    }
+}
+
 impl Target {
-    /// Returns `host:port`, an IPv6 address in brackets.
+    /// Returns `host:port`, an IPv6 address in brackets; for a Unix socket `localhost`.
     pub fn authority(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+        match &self.endpoint {
+            Endpoint::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => format!("{host}:{port}"),
+            Endpoint::Unix(_) => self.endpoint.host().to_owned(),
         }
     }
 
-    /// Returns the server's name for messages: `http://host:port/prefix`, over gRPC `grpc://host:port`.
+    /// Returns the server's name for messages: `http://host:port/prefix`, over gRPC `grpc://host:port`, or `unix:PATH`.
     pub fn url(&self) -> String {
+        if let Endpoint::Unix(path) = &self.endpoint {
+            return format!("unix:{}", path.display());
+        }
         let scheme = match (self.protocol, &self.tls) {
             (Protocol::Http, None) => "http",
             (Protocol::Http, Some(_)) => "https",

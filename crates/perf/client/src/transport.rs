@@ -1,24 +1,36 @@
-//! Connections to a target: TCP, with or without TLS.
+//! Connections to a target: TCP or a Unix socket, with or without TLS.
 
-use std::{error, io, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    error, io,
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
 
 use galatea_types::{Error, Result};
 use rustls::{
     ClientConfig,
     pki_types::{InvalidDnsNameError, ServerName},
 };
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{
+    net::{TcpStream, UnixStream},
+    time::timeout,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_util::either::Either;
 
-use crate::{Target, tls::client_config, tls_failure};
+use crate::{Endpoint, Target, tls::client_config, tls_failure};
 
 /// Longest time to make a connection, TLS included. A running server answers far sooner; without a bound the kernel would
 /// try for minutes.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The bytes of a connection as they are on the socket.
+pub(crate) type SocketStream = Either<TcpStream, UnixStream>;
+
 /// A connection's bytes: plain, or through TLS.
-pub(crate) type Transport = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(crate) type Transport = Either<SocketStream, Box<TlsStream<SocketStream>>>;
 
 /// The shared settings of all connections to one target.
 pub(crate) struct Route {
@@ -35,6 +47,11 @@ impl Route {
         Ok(Rc::new(Self { target, tls, response_limit }))
     }
 
+    /// Returns true if descriptors can be passed to the target.
+    pub(crate) fn passes_descriptors(&self) -> bool {
+        matches!(self.target.endpoint, Endpoint::Unix(_)) && self.tls.is_none()
+    }
+
     /// Connects to the target, with TLS if it has that.
     pub(crate) async fn connect(&self) -> Result<Transport> {
         match timeout(CONNECT_TIMEOUT, self.attempt()).await {
@@ -44,18 +61,33 @@ impl Route {
     }
 
     async fn attempt(&self) -> Result<Transport> {
-        let Target { host, port, .. } = &self.target;
-        let stream = TcpStream::connect((host.as_str(), *port))
-            .await
-            .map_err(|cause| self.unreachable(cause))?;
-        stream.set_nodelay(true).map_err(|cause| self.unreachable(cause))?;
+        let stream = match &self.target.endpoint {
+            Endpoint::Tcp { host, port } => Either::Left(self.connect_tcp(host, *port).await?),
+            Endpoint::Unix(path) => Either::Right(self.connect_unix(path).await?),
+        };
         let Some(config) = &self.tls else { return Ok(Either::Left(stream)) };
+        let host = self.target.endpoint.host().to_owned();
         let name = ServerName::try_from(host.clone())
-            .map_err(|cause| ConnectError::ServerName { host: host.clone(), cause })?;
+            .map_err(|cause| ConnectError::ServerName { host, cause })?;
         let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
         let url = || self.target.url();
         let stream = stream.map_err(|cause| ConnectError::Tls { url: url(), cause })?;
         Ok(Either::Right(Box::new(stream)))
+    }
+
+    async fn connect_tcp(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        let stream =
+            TcpStream::connect((host, port)).await.map_err(|cause| self.unreachable(cause))?;
+        stream.set_nodelay(true).map_err(|cause| self.unreachable(cause))?;
+        Ok(stream)
+    }
+
+    async fn connect_unix(&self, path: &Path) -> Result<UnixStream, ConnectError> {
+        UnixStream::connect(path).await.map_err(|cause| ConnectError::UnixSocket {
+            path: path.to_owned(),
+            protocol: self.target.protocol.name(),
+            cause,
+        })
     }
 
     fn unreachable(&self, cause: impl Into<Box<dyn error::Error + Send + Sync>>) -> ConnectError {
@@ -75,6 +107,16 @@ enum ConnectError {
         protocol: &'static str,
         #[source]
         cause: Box<dyn error::Error + Send + Sync>,
+    },
+    #[error(
+        "failed to connect to unix:{}: {cause}; is the server running, and is this the path of its {protocol} socket?",
+        path.display()
+    )]
+    UnixSocket {
+        path: PathBuf,
+        protocol: &'static str,
+        #[source]
+        cause: io::Error,
     },
     #[error("'{host}' cannot be a server's name in TLS")]
     ServerName {

@@ -88,7 +88,7 @@ be reached, 2 where the command line is wrong or does not fit the model.
 macro_rules! server_rows {
     ($timeout:literal, $json:literal) => {
         [
-            OptionRow::new("url", Kind::Name, "The server: host:port, also with http://, https:// (and a path), grpc:// or grpcs:// before it; localhost with the protocol's usual port if it is not given.")
+            OptionRow::new("url", Kind::Name, "The server: host:port, also with http://, https:// (and a path), grpc:// or grpcs:// before it, or unix:PATH; localhost with the protocol's usual port if it is not given.")
                 .short('u')
                 .stores(|o, v| v.put(&mut o.server.url)),
             OptionRow::new("protocol", Kind::Choice($crate::options::PROTOCOLS), "The protocol: http or grpc. Without it, what the URL says, or http.")

@@ -54,9 +54,8 @@ pub(crate) fn target(options: &ServerOptions) -> Result<Target, CommandError> {
     let has_tls = is_grpcs || lower.starts_with("https://");
     Ok(Target {
         protocol,
-        host: address.host.to_owned(),
-        port: address.port.unwrap_or(protocol.default_port()),
-        base_path: address.path.to_owned(),
+        endpoint: address.endpoint,
+        base_path: address.path,
         headers: options.headers.clone(),
         tls: has_tls.then(|| tls(options)),
         compression: Default::default(),
@@ -92,6 +91,8 @@ mod tests {
             (Some("grpc://h"), None, "grpc://h:8001"),
             (Some("grpcs://h:443"), None, "grpcs://h:443"),
             (Some("https://h:1/a"), None, "https://h:1/a"),
+            (Some("unix:///a/b"), None, "unix:/a/b"),
+            (Some("unix:b"), Some("grpc"), "unix:b"),
         ] {
             assert_eq!(target_of(url, protocol).as_deref(), Ok(expected));
         }

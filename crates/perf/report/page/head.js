@@ -13,7 +13,7 @@ export function headOf(runs, names) {
   if (!run) return element("header", {}, element("h1", {}, "No run"));
   // Word by word, so that lines break between options and not inside them.
   const command = run.command.split(" ").flatMap((word, at) => [at ? " " : "", element("span", {}, word)]);
-  const facts = [["Server", serverOf(run)], ["Protocol", run.protocol], ["Model version", run.model_version || "latest"], ["Batch size", count(run.batch_size)], ["Measured", date(run.started_at)]];
+  const facts = [["Server", serverOf(run)], ["Protocol", run.protocol], ["Model version", run.model_version || "latest"], ["Batch size", count(run.batch_size)], ...tensorsOf(run), ["Measured", date(run.started_at)]];
   return element(
     "header",
     {},
@@ -31,6 +31,16 @@ function serverOf(run) {
   const implementation = run.server_implementation ?? "";
   if (!implementation) return reported || "unknown";
   return `${reported} (${implementation})`;
+}
+
+/** The way of the tensors, and their bytes. */
+function tensorsOf(run) {
+  const bytes = run.tensor_bytes;
+  if (!run.shared_memory || !bytes) return [];
+  const way = run.shared_memory === "none" ? "through the socket" : `in shared memory (${run.shared_memory}), not through the socket`;
+  const open = bytes.uncounted_outputs ?? [];
+  const outputs = `${count(bytes.outputs_per_response)} bytes${open.length ? `, without ${open.join(", ")}` : ""}`;
+  return [["Tensors", way], ["Inputs of a request", `${count(bytes.inputs_per_request)} bytes`], ["Outputs of a response", outputs]];
 }
 
 function warningsOf(runs, names) {

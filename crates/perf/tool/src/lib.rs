@@ -14,6 +14,7 @@ pub mod probe;
 pub mod profiler;
 mod run;
 mod server_link;
+mod shared_memory;
 mod system_clock;
 mod target;
 mod terminal;

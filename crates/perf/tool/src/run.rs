@@ -10,10 +10,10 @@ use std::{
 
 use galatea_client::{ServerMetadata, Target};
 use galatea_perf_load::{
-    data::{Regions, Requests, check_settings, read_model},
+    data::{Requests, check_settings, read_model},
     generator,
 };
-use galatea_perf_report::{csv, html, profile_export::ProfileExport, summary};
+use galatea_perf_report::{csv, html, profile_export::ProfileExport, summary, text};
 use galatea_perf_types::{
     console::Console,
     failure::{Exit, Failure, Result},
@@ -21,7 +21,7 @@ use galatea_perf_types::{
     model::ModelInfo,
     requests::RequestSource,
     settings::{DEFAULT_THREADS, Load, Settings, SharedMemory},
-    summary::{FORMAT, Summary},
+    summary::{FORMAT, Summary, TensorBytes},
 };
 
 use crate::{
@@ -29,8 +29,9 @@ use crate::{
     options::{self, ParsedOptions},
     profiler::{Outcome, ProfiledLoad, Profiler},
     server_link::{ServerLink, StatisticsReader},
+    shared_memory::RegisteredRegions,
     system_clock::SystemClock,
-    target::target,
+    target::{registration_target, target},
     terminal::Terminal,
 };
 
@@ -66,6 +67,13 @@ struct Session<'a> {
     link: ServerLink,
     server: ServerMetadata,
     model: ModelInfo,
+}
+
+/// The facts about a run that are not measured.
+struct RunFacts {
+    /// In Unix seconds.
+    started_at: f64,
+    bytes: TensorBytes,
 }
 
 impl<'a> Session<'a> {
@@ -118,38 +126,29 @@ impl<'a> Session<'a> {
         let started_at =
             SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let mut requests = Requests::new(&self.settings, &self.model, self.console)?;
-        let mut regions = self.shared_memory(&mut requests)?;
+        let regions = self.registered_regions(&mut requests)?;
+        let bytes = requests.tensor_bytes();
         let requests: Arc<dyn RequestSource> = Arc::new(requests);
         let measured = self.measure(requests.clone());
         // Also after a failure: the server would keep the registered regions.
-        if let Some(regions) = &mut regions {
-            let given_back = self.link.ask(async |admin| regions.unregister(admin).await);
-            if let Err(error) = given_back {
-                self.console.err(&format!(
-                    "WARNING: unable to unregister shared memory: {}\n",
-                    error.message()
-                ));
-            }
+        if let Some(regions) = regions {
+            regions.unregister(&self.clock, self.console);
         }
         let outcome = measured?;
-        self.write_reports(&outcome, requests.as_ref(), started_at)?;
+        if !outcome.points.is_empty() {
+            self.console.out(&text::shared_memory(self.settings.shared_memory, &bytes));
+        }
+        let facts = RunFacts { started_at, bytes };
+        self.write_reports(&outcome, requests.as_ref(), facts)?;
         Ok(outcome.exit)
     }
 
-    fn shared_memory(&mut self, requests: &mut Requests) -> Result<Option<Regions>> {
+    fn registered_regions(&mut self, requests: &mut Requests) -> Result<Option<RegisteredRegions>> {
         if self.settings.shared_memory == SharedMemory::None {
             return Ok(None);
         }
-        let mut regions = Regions::create(requests, self.settings.output_region_size)?;
-        let registered = self.link.ask(async |admin| {
-            let registered = regions.register(admin).await;
-            if registered.is_err() {
-                // The reason for the failure is reported; an error of unregistering the others adds nothing.
-                let _ = regions.unregister(admin).await;
-            }
-            registered
-        });
-        registered?;
+        let target = registration_target(&self.settings)?;
+        let regions = RegisteredRegions::register(requests, &self.settings, target, &self.clock)?;
         regions.use_for(requests, self.console);
         Ok(Some(regions))
     }
@@ -185,7 +184,7 @@ impl<'a> Session<'a> {
         &mut self,
         outcome: &Outcome,
         requests: &dyn RequestSource,
-        started_at: f64,
+        facts: RunFacts,
     ) -> Result<()> {
         let tables = csv::write(&outcome.points, &self.settings, &self.model);
         tables.warnings.iter().for_each(|warning| self.console.err(&format!("{warning}\n")));
@@ -202,7 +201,8 @@ impl<'a> Session<'a> {
         let run = summary::Run {
             server: std::mem::take(&mut self.server),
             command: std::mem::take(&mut self.command),
-            started_at,
+            started_at: facts.started_at,
+            tensor_bytes: facts.bytes,
             warnings: outcome.warnings.clone(),
         };
         self.write_summary(summary::summarize(&outcome.points, &self.settings, &self.model, run))

@@ -1,12 +1,14 @@
 //! Requests to the server from synchronous code: the model's facts, counters, shared memory.
 
+use std::time::Duration;
+
 use galatea_client::{Admin, Connector, ModelStatistics, Target};
 use galatea_perf_types::{
     failure::{Failure, Result},
     load::ServerStatistics,
     status::ModelCounters,
 };
-use tokio::{runtime::Runtime, task::LocalSet};
+use tokio::{runtime::Runtime, task::LocalSet, time::timeout};
 
 /// A connection of its own, which the calling thread drives.
 pub struct ServerLink {
@@ -47,6 +49,18 @@ impl ServerLink {
         self.ask(question)
             .map_err(|error| Failure::generic(format!("error: {what}: {}", error.message())))
     }
+}
+
+/// Connects, runs one request and closes the connection, all within the limit; `None`: it was too late, or could not connect.
+pub fn ask_within<T>(
+    limit: Duration,
+    target: Target,
+    question: impl AsyncFnOnce(&mut Admin) -> T,
+) -> Option<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let asked =
+        async { Some(question(&mut Connector::new(target).ok()?.admin().await.ok()?).await) };
+    LocalSet::new().block_on(&runtime, async { timeout(limit, asked).await.ok().flatten() })
 }
 
 /// Reader of the counters of one model, or of all.

@@ -1,8 +1,11 @@
 //! The clock of a real run, which the user may interrupt.
 
 use std::{
+    fmt,
+    future::poll_fn,
     process,
     sync::{Arc, Condvar, Mutex},
+    task::Poll,
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -14,7 +17,7 @@ use galatea_perf_types::{
 };
 use galatea_types::{CondvarExt, LockExt};
 use rustix::time::{ClockId, clock_gettime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Time since the Unix epoch that does not jump: read once from the calendar, then from the monotonic clock.
 pub struct SystemClock {
@@ -23,15 +26,32 @@ pub struct SystemClock {
     interrupt: Arc<Interrupt>,
 }
 
+/// The work of a program that a signal ends at once.
+pub type LastAct = Box<dyn FnOnce() + Send>;
+
 /// Ends the sleeps of the clocks that share it, and so their measurements.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Interrupt {
     raised: Mutex<bool>,
     changed: Condvar,
+    last_act: Mutex<Option<LastAct>>,
+}
+
+impl fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interrupt").field("is_raised", &self.is_raised()).finish_non_exhaustive()
+    }
+}
+
+/// A signal that the tool handles.
+#[derive(Clone, Copy)]
+enum Caught {
+    Interrupt,
+    Termination,
 }
 
 impl SystemClock {
-    /// Listens for SIGINT from now on: the first one ends sleeps, the second one the process.
+    /// Listens for signals from now on: the first SIGINT ends sleeps, the second one and SIGTERM end the process.
     pub fn start() -> Result<Self> {
         let interrupt = Arc::new(Interrupt::default());
         listen(interrupt.clone())
@@ -43,6 +63,11 @@ impl SystemClock {
     pub fn interrupted_by(interrupt: Arc<Interrupt>) -> Self {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { epoch, start: Instant::now(), interrupt }
+    }
+
+    /// Sets the work to do when a signal ends the process at once, or removes it.
+    pub fn set_last_act(&self, act: Option<LastAct>) {
+        *self.interrupt.last_act.lock_unpoisoned() = act;
     }
 }
 
@@ -70,16 +95,29 @@ impl Clock for SystemClock {
 fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let guard = runtime.enter();
-    let mut signals = signal(SignalKind::interrupt())?;
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
     drop(guard);
     thread::Builder::new().name("interrupt".into()).spawn(move || {
-        runtime.block_on(async {
-            while signals.recv().await.is_some() {
-                interrupt.on_signal();
+        // Signals are handled outside of the runtime: the last act of the process may need one.
+        loop {
+            match runtime.block_on(next(&mut interrupts, &mut terminations)) {
+                Caught::Interrupt => interrupt.on_interrupt(),
+                Caught::Termination => interrupt.end(128 + SignalKind::terminate().as_raw_value()),
             }
-        });
+        }
     })?;
     Ok(())
+}
+
+async fn next(interrupts: &mut Signal, terminations: &mut Signal) -> Caught {
+    poll_fn(|context| {
+        if interrupts.poll_recv(context).is_ready() {
+            return Poll::Ready(Caught::Interrupt);
+        }
+        terminations.poll_recv(context).map(|_| Caught::Termination)
+    })
+    .await
 }
 
 impl Interrupt {
@@ -95,13 +133,22 @@ impl Interrupt {
     }
 
     /// Handles a signal as in perf_analyzer: the second one ends the process.
-    fn on_signal(&self) {
+    fn on_interrupt(&self) {
         println!("Interrupt signal ({}) received.", SignalKind::interrupt().as_raw_value());
         if self.is_raised() {
             println!("Exiting immediately...");
-            process::exit(0);
+            self.end(0);
         }
         println!("Waiting for in-flight inferences to complete.");
         self.raise();
+    }
+
+    /// Ends the process, after its last act.
+    fn end(&self, status: i32) -> ! {
+        let act = self.last_act.lock_unpoisoned().take();
+        if let Some(act) = act {
+            act();
+        }
+        process::exit(status)
     }
 }

@@ -1,25 +1,34 @@
 //! Converts the text of `-u` to the target of connections.
 
-use galatea_client::{Address, Target};
+use galatea_client::{Address, Protocol, Target};
 use galatea_perf_types::{
     failure::{Failure, Result},
     settings::Settings,
 };
 
-/// Reads `host`, `host:port` or `[v6]:port`. A scheme of the protocol (`http://`, `https://`, `grpc://`) may precede it, and
-/// over HTTP a path may follow.
+/// Reads the address `-u` of the requests.
 pub fn target(settings: &Settings) -> Result<Target> {
-    let Address { host, port, path } =
-        Address::read(&settings.url, settings.protocol).map_err(|reason| {
-            Failure::option(format!("cannot use the URL '{}' (-u): {reason}", settings.url))
-        })?;
+    let Address { endpoint, path } = read(&settings.url, settings.protocol, "-u")?;
     Ok(Target {
         protocol: settings.protocol,
-        host: host.to_owned(),
-        port: port.unwrap_or(settings.protocol.default_port()),
-        base_path: path.to_owned(),
+        endpoint,
+        base_path: path,
         headers: settings.headers.clone(),
         tls: settings.tls.clone(),
         compression: settings.compression,
+    })
+}
+
+/// Reads the address at which shared memory is registered: `--shared-memory-url`, or else that of the requests.
+pub fn registration_target(settings: &Settings) -> Result<Target> {
+    let target = target(settings)?;
+    let Some(url) = &settings.shared_memory_url else { return Ok(target) };
+    let Address { endpoint, path } = read(url, Protocol::Http, "--shared-memory-url")?;
+    Ok(Target { protocol: Protocol::Http, endpoint, base_path: path, tls: None, ..target })
+}
+
+fn read(url: &str, protocol: Protocol, option: &str) -> Result<Address> {
+    Address::read(url, protocol).map_err(|reason| {
+        Failure::option(format!("cannot use the URL '{url}' ({option}): {reason}"))
     })
 }

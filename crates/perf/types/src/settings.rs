@@ -21,7 +21,7 @@ pub struct Settings {
     pub model_name: String,
     /// Empty: the latest.
     pub model_version: String,
-    /// `host:port`, with scheme and path allowed for HTTP.
+    /// `host:port`, with scheme and path allowed for HTTP, or `unix:PATH`.
     pub url: String,
     /// The protocol of all calls.
     pub protocol: Protocol,
@@ -57,6 +57,8 @@ pub struct Settings {
     pub data: DataSettings,
     /// The use of shared memory for tensors.
     pub shared_memory: SharedMemory,
+    /// The Unix socket of the server's HTTP port that takes descriptors; `None`: that of `url`.
+    pub shared_memory_url: Option<String>,
     /// Bytes for each output, batch element included only once (the region is this times the batch size).
     pub output_region_size: usize,
     /// Parameters of every request: name and value (gRPC only).
@@ -113,6 +115,7 @@ impl Default for Settings {
             sequences: SequenceSettings::default(),
             data: DataSettings::default(),
             shared_memory: SharedMemory::None,
+            shared_memory_url: None,
             output_region_size: 102_400,
             request_parameters: Vec::new(),
             headers: Vec::new(),
@@ -312,6 +315,19 @@ pub enum SharedMemory {
     None,
     /// Tensors travel through POSIX shared memory that the server maps.
     System,
+    /// Tensors travel through memory of this program without a name, whose descriptors are passed to the server.
+    Memfd,
+}
+
+impl SharedMemory {
+    /// Returns the word of the option.
+    pub fn name(self) -> &'static str {
+        match self {
+            SharedMemory::None => "none",
+            SharedMemory::System => "system",
+            SharedMemory::Memfd => "memfd",
+        }
+    }
 }
 
 /// The server's metrics endpoint.

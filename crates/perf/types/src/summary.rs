@@ -38,11 +38,31 @@ pub struct Summary {
     /// The percentile that decided about stability; absent: the average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<u8>,
+    /// Way of the tensors: `none` (in requests and responses), or the kind of shared memory, `system` or `memfd`. Absent: it was
+    /// not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory: Option<String>,
+    /// Bytes of the tensors. With shared memory they did not go through the socket. Absent: they were not counted, as the requests
+    /// were JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_bytes: Option<TensorBytes>,
     /// Points in the order of the search.
     pub points: Vec<Point>,
     /// Warnings that the user saw, one line each.
     #[serde(default)]
     pub warnings: Vec<String>,
+}
+
+/// Bytes of the tensors in one request and in one response.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorBytes {
+    /// Bytes of the inputs of a request, on average over the data.
+    pub inputs_per_request: u64,
+    /// Bytes of the outputs of a response, those that are not counted left out.
+    pub outputs_per_response: u64,
+    /// Names of outputs that are not counted, because the model leaves their size open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncounted_outputs: Vec<String>,
 }
 
 /// The results at one load.

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
+    os::fd::BorrowedFd,
     rc::Rc,
     slice,
     time::Instant,
@@ -12,7 +13,9 @@ use galatea_types::{Error, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    HttpInfer, checked, not_http, outputs,
+    HttpInfer, checked,
+    descriptor::{no_descriptors, send_with_descriptor},
+    not_http, outputs,
     parser::{ParseProgress, Response, ResponseParser},
     request::request_line,
 };
@@ -33,6 +36,17 @@ pub(crate) struct HttpConnection {
     io: Option<Transport>,
     buffer: BytesMut,
     scratch: Vec<u8>,
+}
+
+/// The parts of a request as they are sent.
+#[derive(Clone)]
+struct Outgoing<'a> {
+    /// The head, and the body if it is short.
+    front: &'a [u8],
+    /// The tensors of the body.
+    tail: slice::Iter<'a, Bytes>,
+    /// A descriptor that goes with the first bytes over a Unix socket.
+    descriptor: Option<BorrowedFd<'a>>,
 }
 
 /// The reason why an attempt failed, and `began`: part of a response had come.
@@ -60,7 +74,8 @@ impl HttpConnection {
     ) -> Result<Reply> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let front = request.front(mark, &mut scratch);
-        let result = self.call(front, request.tail(), keep == KeepResponse::Outputs).await;
+        let outgoing = Outgoing { front, tail: request.tail(), descriptor: None };
+        let result = self.call(outgoing, keep == KeepResponse::Outputs).await;
         self.scratch = scratch;
         let (response, times) = result?;
         checked(&response, "the inference request")?;
@@ -80,7 +95,26 @@ impl HttpConnection {
     ) -> Result<Response> {
         let mut request = request_line(&self.route.target, method, path)?;
         request.push_str(&body.map_or_else(|| "\r\n".to_owned(), json_body));
-        Ok(self.call(request.as_bytes(), [].iter(), true).await?.0)
+        Ok(self.call(Outgoing::of_text(&request), true).await?.0)
+    }
+
+    /// Posts JSON and passes a descriptor with it, which the server gets as one of its own.
+    ///
+    /// # Errors
+    /// If the target is not a plain Unix socket.
+    pub async fn post_with_descriptor(
+        &mut self,
+        path: &str,
+        body: &str,
+        descriptor: BorrowedFd<'_>,
+    ) -> Result<Response> {
+        if !self.route.passes_descriptors() {
+            return Err(no_descriptors(&self.route.target.url()));
+        }
+        let mut request = request_line(&self.route.target, "POST", path)?;
+        request.push_str(&json_body(body));
+        let outgoing = Outgoing { descriptor: Some(descriptor), ..Outgoing::of_text(&request) };
+        Ok(self.call(outgoing, true).await?.0)
     }
 
     /// Sends a request and returns the connection, from which the caller reads the response.
@@ -88,7 +122,7 @@ impl HttpConnection {
         let mut request = request_line(&self.route.target, method, path)?;
         request.push_str(&json_body(body));
         let mut io = self.route.connect().await?;
-        let sent = send(&mut io, request.as_bytes(), [].iter()).await;
+        let sent = send(&mut io, Outgoing::of_text(&request)).await;
         sent.map_err(|cause| self.broken("sending to", cause))?;
         Ok(io)
     }
@@ -96,15 +130,14 @@ impl HttpConnection {
     /// Sends the request, once more if the server had closed an idle connection.
     async fn call(
         &mut self,
-        front: &[u8],
-        tail: slice::Iter<'_, Bytes>,
+        outgoing: Outgoing<'_>,
         keep_body: bool,
     ) -> Result<(Response, CallTimes)> {
         let start = Instant::now();
         let was_idle = self.io.is_some();
-        let mut result = self.attempt(start, front, tail.clone(), keep_body).await;
+        let mut result = self.attempt(start, outgoing.clone(), keep_body).await;
         if was_idle && result.as_ref().is_err_and(|failure| !failure.began) {
-            result = self.attempt(start, front, tail, keep_body).await;
+            result = self.attempt(start, outgoing, keep_body).await;
         }
         result.map_err(|failure| failure.error)
     }
@@ -112,15 +145,14 @@ impl HttpConnection {
     async fn attempt(
         &mut self,
         start: Instant,
-        front: &[u8],
-        tail: slice::Iter<'_, Bytes>,
+        outgoing: Outgoing<'_>,
         keep_body: bool,
     ) -> Result<(Response, CallTimes), Failure> {
         let mut io = match self.io.take() {
             Some(io) => io,
             None => self.route.connect().await.map_err(|error| Failure { began: false, error })?,
         };
-        let written = send(&mut io, front, tail).await;
+        let written = send(&mut io, outgoing).await;
         let sent = Instant::now();
         let received = self.receive(&mut io, keep_body).await;
         let (response, first_byte) = match (received, written) {
@@ -198,8 +230,20 @@ fn json_body(body: &str) -> String {
     format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
+impl<'a> Outgoing<'a> {
+    /// A request that is one text.
+    fn of_text(text: &'a str) -> Self {
+        Self { front: text.as_bytes(), tail: [].iter(), descriptor: None }
+    }
+}
+
 /// Sends without copying, small requests with one write.
-async fn send(io: &mut Transport, front: &[u8], tail: slice::Iter<'_, Bytes>) -> io::Result<()> {
+async fn send(io: &mut Transport, outgoing: Outgoing<'_>) -> io::Result<()> {
+    let Outgoing { mut front, tail, descriptor } = outgoing;
+    if let Some(descriptor) = descriptor {
+        let count = send_with_descriptor(io, front, descriptor).await?;
+        front = front.get(count..).unwrap_or_default();
+    }
     if tail.len() == 0 {
         io.write_all(front).await?;
     } else {

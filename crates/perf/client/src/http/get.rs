@@ -4,7 +4,7 @@ use bytes::Bytes;
 use galatea_types::{Error, Result};
 
 use super::HttpConnection;
-use crate::{Compression, Protocol, Target, Tls, transport::Route};
+use crate::{Compression, Endpoint, Protocol, Target, Tls, transport::Route};
 
 /// The options of a GET.
 #[derive(Clone, Debug)]
@@ -52,8 +52,10 @@ fn parse(url: &str, tls: Option<&Tls>) -> Option<(Target, String)> {
     let host = uri.host()?;
     let target = Target {
         protocol: Protocol::Http,
-        host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-        port: uri.port_u16().unwrap_or(port),
+        endpoint: Endpoint::Tcp {
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: uri.port_u16().unwrap_or(port),
+        },
         base_path: String::new(),
         headers: Vec::new(),
         tls: tls.cloned(),
@@ -70,7 +72,8 @@ mod tests {
     #[track_caller]
     fn check(url: &str, host: &str, port: u16, path: &str) {
         let (target, found) = parse(url, None).unwrap();
-        assert_eq!((target.host.as_str(), target.port, found.as_str()), (host, port, path));
+        let endpoint = Endpoint::Tcp { host: host.to_owned(), port };
+        assert_eq!((target.endpoint, found.as_str()), (endpoint, path));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod admin;
 mod connection;
+mod descriptor;
 mod events;
 mod get;
 mod json_data;

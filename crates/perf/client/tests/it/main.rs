@@ -10,3 +10,4 @@ mod grpc;
 mod http;
 mod support;
 mod tls;
+mod unix;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use galatea_client::{
-    Admin, Connector, GetOptions, ModelIndexEntry, ModelStatistics, Target, Tls, get,
+    Admin, Connector, Endpoint, GetOptions, ModelIndexEntry, ModelStatistics, Target, Tls, get,
 };
 use galatea_types::{Code, Error};
 
@@ -256,9 +256,10 @@ fn metrics_url(given: &str) -> String {
     format!("{given}{path}")
 }
 
-/// Returns the URL at Triton's metrics port, on the same host.
+/// Returns the URL at Triton's metrics port, on the same host. For a Unix socket that is this one.
 fn guessed(target: &Target) -> String {
-    let target = Target { port: 8002, base_path: String::new(), tls: None, ..target.clone() };
+    let endpoint = Endpoint::Tcp { host: target.endpoint.host().to_owned(), port: 8002 };
+    let target = Target { endpoint, base_path: String::new(), tls: None, ..target.clone() };
     format!("http://{}/metrics", target.authority())
 }
 

@@ -23,6 +23,6 @@ mod tests;
 pub use dataset::Dataset;
 pub use json::read_json;
 pub use model::{model_info, read_model};
-pub use regions::Regions;
+pub use regions::{RegionNames, Regions};
 pub use requests::Requests;
 pub use settings_check::check_settings;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use galatea_perf_types::summary::{
-    ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, Trial, WindowPoint,
+    ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, TensorBytes, Trial,
+    WindowPoint,
 };
 
 /// A server as a queue sees it.
@@ -102,6 +103,12 @@ pub fn run(label: &str, machine: Machine, concurrencies: &[f64]) -> Summary {
         protocol: "gRPC".into(),
         batch_size: 1,
         percentile: Some(95),
+        shared_memory: Some("memfd".into()),
+        tensor_bytes: Some(TensorBytes {
+            inputs_per_request: 1_536,
+            outputs_per_response: 98_304,
+            uncounted_outputs: Vec::new(),
+        }),
         points: concurrencies.iter().map(|c| concurrency(machine, *c)).collect(),
         warnings: Vec::new(),
     }
@@ -265,6 +272,12 @@ fn hostile(mut run: Summary) -> Summary {
     run.server_implementation = HOSTILE.into();
     run.protocol = HOSTILE.into();
     run.model_version = HOSTILE.into();
+    run.shared_memory = Some(HOSTILE.into());
+    run.tensor_bytes = Some(TensorBytes {
+        inputs_per_request: u64::MAX,
+        outputs_per_response: 0,
+        uncounted_outputs: vec![HOSTILE.into(), long.clone()],
+    });
     run.warnings = vec![HOSTILE.into(), long.clone()];
     for point in &mut run.points {
         let step = ServerTimes {

@@ -5,15 +5,16 @@ mod interval;
 
 use std::collections::BTreeMap;
 
-use galatea_client::{CountAndTime, Protocol, ServerMetadata};
+use galatea_client::{CountAndTime, Protocol, ServerMetadata, TensorFormat};
 use galatea_perf_types::{
     model::ModelInfo,
     percentile::percentile,
     record::Nanos,
-    settings::Settings,
+    settings::{Settings, SharedMemory},
     status::{self, ClientStats, LoadPoint, ModelCounters, PerfStatus, ServerStats, WindowFigures},
     summary::{
-        ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, Trial, WindowPoint,
+        ClientTimes, FORMAT, Instability, Latency, Point, ServerTimes, Summary, TensorBytes, Trial,
+        WindowPoint,
     },
 };
 
@@ -28,6 +29,8 @@ pub struct Run {
     pub command: String,
     /// Start of the run, in Unix seconds.
     pub started_at: f64,
+    /// Bytes of the tensors in the run's requests and responses.
+    pub tensor_bytes: TensorBytes,
     /// Warnings, one line each, in the order in which they occurred.
     pub warnings: Vec<String>,
 }
@@ -55,9 +58,18 @@ pub fn summarize(
         },
         batch_size: settings.batch_size,
         percentile: settings.percentile,
+        shared_memory: Some(settings.shared_memory.name().to_owned()),
+        tensor_bytes: are_tensors_binary(settings).then_some(run.tensor_bytes),
         points: points.iter().map(|status| point(status, settings, model)).collect(),
         warnings: run.warnings,
     }
+}
+
+/// Returns true if tensors travel as their own bytes, and not as JSON.
+fn are_tensors_binary(settings: &Settings) -> bool {
+    let formats = [settings.data.input_format, settings.data.output_format];
+    let is_json = settings.protocol == Protocol::Http && formats.contains(&TensorFormat::Json);
+    settings.shared_memory != SharedMemory::None || !is_json
 }
 
 fn label(settings: &Settings, run: &Run) -> String {

@@ -14,8 +14,13 @@ fn run() -> Run {
         },
         command: "perf_analyzer -m simple".to_owned(),
         started_at: 1_700_000_000.5,
+        tensor_bytes: tensor_bytes(),
         warnings: vec!["late".to_owned()],
     }
+}
+
+fn tensor_bytes() -> TensorBytes {
+    TensorBytes { inputs_per_request: 128, ..TensorBytes::default() }
 }
 
 fn only_point(status: &PerfStatus, settings: &Settings, model: &ModelInfo) -> Point {
@@ -41,6 +46,22 @@ fn the_summary_describes_the_run() {
     assert_eq!(summarize(&[], &settings, &samples::model(), ours).label, "galatea 0.1.0");
     let named = Settings { label: Some("before".to_owned()), ..settings };
     assert_eq!(summarize(&[], &named, &samples::model(), run()).label, "before");
+}
+
+#[test]
+fn bytes_of_tensors_are_reported_unless_they_are_json() {
+    let mut settings = samples::settings();
+    let found = |settings: &Settings| {
+        let summary = summarize(&[], settings, &samples::model(), run());
+        (summary.shared_memory.unwrap(), summary.tensor_bytes)
+    };
+    assert_eq!(found(&settings), ("none".to_owned(), Some(tensor_bytes())));
+    settings.data.output_format = TensorFormat::Json;
+    assert_eq!(found(&settings), ("none".to_owned(), None));
+    let grpc = Settings { protocol: Protocol::Grpc, ..settings.clone() };
+    assert_eq!(found(&grpc).1, Some(tensor_bytes()), "the format is for HTTP");
+    settings.shared_memory = SharedMemory::Memfd;
+    assert_eq!(found(&settings), ("memfd".to_owned(), Some(tensor_bytes())));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod client;
 mod gpu;
 mod server;
+mod shared_memory;
 
 use std::fmt::Write as _;
 
@@ -18,6 +19,7 @@ use galatea_perf_types::{
 };
 
 pub(crate) use client::CallMicros;
+pub use shared_memory::shared_memory;
 
 /// Writes the block before the first measurement. `settings.calls` must already suit the model.
 pub fn settings(settings: &Settings, model: &ModelInfo) -> String {

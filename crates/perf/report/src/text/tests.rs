@@ -3,8 +3,9 @@
 
 use galatea_client::{CountAndTime, Protocol};
 use galatea_perf_types::{
-    settings::{Calls, MetricsSettings, Verbosity},
+    settings::{Calls, MetricsSettings, SharedMemory, Verbosity},
     status::{GpuMetrics, ModelCounters, ServerStats},
+    summary::TensorBytes,
 };
 
 use super::*;
@@ -379,4 +380,19 @@ fn reports_of_an_older_version_have_the_same_layout() {
     ] {
         assert!(ours.contains(line), "{line}\nis not in\n{ours}");
     }
+}
+
+#[test]
+fn the_line_about_shared_memory_names_what_it_does_not_count() {
+    let mut bytes = TensorBytes {
+        inputs_per_request: 128,
+        outputs_per_response: 64,
+        uncounted_outputs: Vec::new(),
+    };
+    assert_eq!(shared_memory(SharedMemory::None, &bytes), "");
+    let line = "Shared memory (system): 128 bytes of inputs per request and 64 bytes of outputs per response did not go through the socket.";
+    assert_eq!(shared_memory(SharedMemory::System, &bytes), format!("{line}\n"));
+    bytes.uncounted_outputs = vec!["A".to_owned(), "B".to_owned()];
+    let more = "The bytes of A, B are not counted, as their number is open.";
+    assert_eq!(shared_memory(SharedMemory::System, &bytes), format!("{line} {more}\n"));
 }

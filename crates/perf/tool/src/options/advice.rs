@@ -30,7 +30,7 @@ const OTHER_NAMES: &[(&[&str], &str)] = &[
 const CHOICES: &[(&str, &[&str])] = &[
     ("-i (protocol)", &["http", "grpc"]),
     ("--input-data", &["random", "zero"]),
-    ("--shared-memory", &["none", "system"]),
+    ("--shared-memory", &["none", "system", "memfd"]),
     ("--service-kind", &["triton"]),
     ("--request-distribution", &["constant", "poisson"]),
     ("--measurement-mode", &["time_windows", "count_windows"]),

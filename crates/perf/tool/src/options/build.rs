@@ -78,8 +78,11 @@ fn metrics(url: &str, given: &GivenOptions) -> Option<MetricsSettings> {
     })
 }
 
-/// Returns the host of a URL as written: IPv6 with its brackets.
+/// Returns the host of a URL as written: IPv6 with its brackets. A Unix socket is on this one.
 fn host(url: &str) -> &str {
+    if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("unix:")) {
+        return "localhost";
+    }
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or(rest);
     match authority.rsplit_once(':') {

@@ -1,7 +1,7 @@
 //! Checks of options against each other, in perf_analyzer's order. Of several errors, the same one is reported.
 
-use galatea_client::Protocol;
-use galatea_perf_types::settings::Search;
+use galatea_client::{Address, Endpoint, Protocol};
+use galatea_perf_types::settings::{Search, Settings, SharedMemory};
 
 use super::{error::OptionError, given_options::GivenOptions};
 
@@ -27,6 +27,7 @@ pub fn verify(given: &mut GivenOptions) -> Outcome {
     warm_up(given)?;
     request_count(given)?;
     metrics(given)?;
+    shared_memory(given)?;
     refuse_if(
         !given.settings.compare.is_empty() && given.settings.html_file.is_none(),
         "Must specify --html when using the --compare option.",
@@ -204,4 +205,40 @@ fn metrics(given: &GivenOptions) -> Outcome {
         given.metrics_interval.is_some() && !given.collects_metrics,
         "Must specify --collect-metrics when using the --metrics-interval option.",
     )
+}
+
+/// Checks that descriptors have a Unix socket to be passed over.
+fn shared_memory(given: &GivenOptions) -> Outcome {
+    let Settings { protocol, shared_memory, shared_memory_url, .. } = &given.settings;
+    if *shared_memory != SharedMemory::Memfd {
+        return refuse_if(
+            shared_memory_url.is_some(),
+            "Must specify --shared-memory=memfd when using the --shared-memory-url option.",
+        );
+    }
+    if let Some(url) = shared_memory_url {
+        return refuse_if(
+            !is_unix_socket(url),
+            &format!(
+                "The --shared-memory-url '{url}' is no Unix socket. The value must be unix:PATH, the \
+                 socket of the server for HTTP."
+            ),
+        );
+    }
+    let has_socket = given.url.as_deref().is_some_and(is_unix_socket);
+    refuse_if(
+        !has_socket,
+        "The --shared-memory=memfd option passes memory over a Unix socket. Give the server's socket \
+         for HTTP as -u unix:PATH or --shared-memory-url=unix:PATH, or use --shared-memory=system.",
+    )?;
+    refuse_if(
+        *protocol == Protocol::Grpc,
+        "The --shared-memory=memfd option registers memory over HTTP. Give the server's Unix socket \
+         for HTTP as --shared-memory-url=unix:PATH beside -i grpc.",
+    )
+}
+
+fn is_unix_socket(url: &str) -> bool {
+    let address = Address::read(url, Protocol::Http);
+    address.is_ok_and(|address| matches!(address.endpoint, Endpoint::Unix(_)))
 }

@@ -3,13 +3,12 @@
 use galatea_types::DataType;
 
 use super::*;
-use crate::{InputTensor, OutputTensor, Protocol, TensorFormat};
+use crate::{Endpoint, InputTensor, OutputTensor, Protocol, TensorFormat};
 
 fn target(compression: Compression) -> Target {
     Target {
         protocol: Protocol::Grpc,
-        host: "localhost".into(),
-        port: 1,
+        endpoint: Endpoint::Tcp { host: "localhost".into(), port: 1 },
         base_path: String::new(),
         headers: Vec::new(),
         tls: None,

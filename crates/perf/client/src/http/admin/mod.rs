@@ -1,6 +1,6 @@
 //! HTTP calls other than inference, as JSON.
 
-use std::fmt::Write;
+use std::{fmt::Write, os::fd::BorrowedFd};
 
 use galatea_types::{DataType, Error, Result};
 use serde_json::{Map, Value, json};
@@ -100,8 +100,20 @@ impl HttpAdmin {
         key: &str,
         byte_size: usize,
     ) -> Result<()> {
-        let path = format!("/v2/systemsharedmemory/region/{}/register", path_segment(name));
+        let path = register_path(name);
         self.post(&path, &json!({"key": key, "offset": 0, "byte_size": byte_size})).await
+    }
+
+    pub async fn register_passed_region(
+        &mut self,
+        name: &str,
+        memory: BorrowedFd<'_>,
+        byte_size: usize,
+    ) -> Result<()> {
+        let path = register_path(name);
+        let body = json!({"offset": 0, "byte_size": byte_size}).to_string();
+        let response = self.connection.post_with_descriptor(&path, &body, memory).await?;
+        checked(&response, &path)
     }
 
     pub async fn unregister_system_region(&mut self, name: &str) -> Result<()> {
@@ -123,6 +135,10 @@ impl HttpAdmin {
         let response = self.connection.exchange("POST", path, Some(&body.to_string())).await?;
         checked(&response, path)
     }
+}
+
+fn register_path(name: &str) -> String {
+    format!("/v2/systemsharedmemory/region/{}/register", path_segment(name))
 }
 
 /// Returns the JSON of a response that is not an error.

@@ -1,14 +1,13 @@
 //! Requests as bytes.
 
 use super::*;
-use crate::{Compression, OutputTensor, Protocol, SequenceMark};
+use crate::{Compression, Endpoint, OutputTensor, Protocol, SequenceMark};
 use galatea_types::DataType;
 
 fn target() -> Target {
     Target {
         protocol: Protocol::Http,
-        host: "::1".into(),
-        port: 8000,
+        endpoint: Endpoint::Tcp { host: "::1".into(), port: 8000 },
         base_path: "/base".into(),
         headers: vec![("X-Key".into(), "v".into())],
         tls: None,

@@ -5,8 +5,8 @@ use std::{future::Future, time::Duration};
 
 use bytes::Bytes;
 use galatea_client::{
-    Compression, InferTemplate, InputData, InputTensor, Protocol, RequestedOutput, Target,
-    TensorFormat,
+    Compression, Endpoint, InferTemplate, InputData, InputTensor, Protocol, RequestedOutput,
+    Target, TensorFormat,
 };
 use galatea_types::DataType;
 use tokio::{net::TcpListener, runtime::Builder, task::LocalSet, time::timeout};
@@ -27,8 +27,7 @@ pub async fn listen() -> (TcpListener, u16) {
 pub fn target(protocol: Protocol, port: u16) -> Target {
     Target {
         protocol,
-        host: "127.0.0.1".into(),
-        port,
+        endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port },
         base_path: String::new(),
         headers: vec![("x-key".into(), "value".into())],
         tls: None,

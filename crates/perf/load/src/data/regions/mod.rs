@@ -1,15 +1,17 @@
-//! Tensors in system shared memory.
+//! Tensors in shared memory.
 
-use std::{fs::File, os::unix::fs::FileExt, process};
+mod memory;
+
+use std::process;
 
 use galatea_client::{Admin, RegionSlice};
-use galatea_perf_types::{console::Console, failure::Result, model::OutputInfo};
-use galatea_types::Shape;
-use rustix::{
-    fs::{Mode, ftruncate},
-    shm,
+use galatea_perf_types::{
+    console::Console, failure::Result, model::OutputInfo, settings::SharedMemory,
 };
+use galatea_types::Shape;
+use rustix::shm;
 
+use self::memory::RegionMemory;
 use super::{
     batch::tensor,
     dataset::bad_requests,
@@ -18,9 +20,10 @@ use super::{
 
 /// A shared memory region for each input of each step, and for each output.
 ///
-/// Their memory is unlinked when this is dropped. A server that still has them registered keeps it mapped until
-/// [`Regions::unregister`].
+/// Their memory has a name only until the server has it, so nothing stays in the file system however the program ends. The server
+/// keeps the memory until [`Regions::unregister`].
 pub struct Regions {
+    kind: SharedMemory,
     regions: Vec<Region>,
     slices: Slices,
 }
@@ -29,18 +32,24 @@ struct Region {
     /// The name of the registration, and of the memory after a slash.
     name: String,
     byte_size: usize,
+    /// Input, stream and step of the content; `None`: it is for an output.
+    content: Option<(usize, usize, usize)>,
     is_registered: bool,
 }
 
+/// The names of all regions of a run, for its hasty end.
+#[derive(Clone, Debug)]
+pub struct RegionNames(Vec<String>);
+
 impl Regions {
-    /// Makes the regions and fills those of the inputs. An output of unknown size gets `output_size` bytes for each element of
-    /// the batch.
-    pub fn create(requests: &Requests, output_size: usize) -> Result<Self> {
-        let mut regions = Self { regions: Vec::new(), slices: Slices::default() };
+    /// Decides about names and sizes. An output of unknown size gets `output_size` bytes for each element of the batch.
+    pub fn plan(requests: &Requests, kind: SharedMemory, output_size: usize) -> Self {
+        let mut regions = Self { kind, regions: Vec::new(), slices: Slices::default() };
         let mark = format!("{}_{:08x}", process::id(), fastrand::u32(..));
         for output in &requests.model.outputs {
-            let byte_size = output_byte_size(output, output_size, requests.batch_size);
-            let (_, slice) = regions.add(&output.name, &mark, byte_size)?;
+            let byte_size = known_byte_size(output).unwrap_or(output_size);
+            let byte_size = byte_size.saturating_mul(requests.batch_size);
+            let slice = regions.add(&output.name, &mark, byte_size, None);
             regions.slices.outputs.insert(output.name.clone(), slice);
         }
         for (stream, steps) in requests.data.streams.iter().enumerate() {
@@ -50,22 +59,23 @@ impl Regions {
                         continue;
                     }
                     let name = format!("{}_{stream}_{step}", input.name);
-                    let bytes = requests.input_bytes(index, stream, step);
-                    let (file, slice) = regions.add(&name, &mark, bytes.len())?;
-                    file.write_all_at(&bytes, 0).map_err(|error| no_memory(&slice, error))?;
-                    regions.slices.inputs.insert((index, stream, step), slice);
+                    let content = (index, stream, step);
+                    let byte_size = requests.input_byte_size(index, stream, step);
+                    let slice = regions.add(&name, &mark, byte_size, Some(content));
+                    regions.slices.inputs.insert(content, slice);
                 }
             }
         }
-        Ok(regions)
+        regions
     }
 
-    /// Registers the regions with the server.
-    pub async fn register(&mut self, admin: &mut Admin) -> Result<()> {
-        let register = async |name: &str, key: &str, byte_size| {
-            admin.register_system_region(name, key, byte_size).await
+    /// Makes the memory of each region, fills that of the inputs and registers it with the server.
+    pub async fn register(&mut self, requests: &Requests, admin: &mut Admin) -> Result<()> {
+        let register = async |name: &str, memory: &RegionMemory, byte_size| match memory.key() {
+            Some(key) => admin.register_system_region(name, key, byte_size).await,
+            None => admin.register_passed_region(name, memory.descriptor(), byte_size).await,
         };
-        self.register_each(register).await
+        self.register_each(requests, register).await
     }
 
     /// Unregisters every region and continues after errors; returns the first one.
@@ -73,15 +83,15 @@ impl Regions {
         self.unregister_each(async |name: &str| admin.unregister_system_region(name).await).await
     }
 
-    async fn register_each<F>(&mut self, mut register: F) -> Result<()>
+    async fn register_each<F>(&mut self, requests: &Requests, mut register: F) -> Result<()>
     where
-        F: AsyncFnMut(&str, &str, usize) -> galatea_types::Result<()>,
+        F: AsyncFnMut(&str, &RegionMemory, usize) -> galatea_types::Result<()>,
     {
         for region in &mut self.regions {
+            let memory = region.memory(self.kind, requests)?;
             // Set before the call: one that fails half-way may have registered.
             region.is_registered = true;
-            let key = region.key();
-            register(&region.name, &key, region.byte_size).await.map_err(bad_requests)?;
+            register(&region.name, &memory, region.byte_size).await.map_err(bad_requests)?;
         }
         Ok(())
     }
@@ -104,34 +114,65 @@ impl Regions {
         requests.use_slices(&self.slices, console);
     }
 
-    fn add(&mut self, tensor: &str, mark: &str, byte_size: usize) -> Result<(File, RegionSlice)> {
+    /// Returns the names of all regions, registered or not.
+    pub fn names(&self) -> RegionNames {
+        RegionNames(self.regions.iter().map(|region| region.name.clone()).collect())
+    }
+
+    fn add(
+        &mut self,
+        tensor: &str,
+        mark: &str,
+        byte_size: usize,
+        content: Option<(usize, usize, usize)>,
+    ) -> RegionSlice {
         let name = region_name(tensor, mark, self.regions.len());
         let slice = RegionSlice { region: name.clone(), offset: 0, byte_size };
         // An empty file cannot be mapped.
-        let region = Region { name, byte_size: byte_size.max(1), is_registered: false };
-        let flags = shm::OFlags::CREATE | shm::OFlags::EXCL | shm::OFlags::RDWR;
-        let memory = shm::open(region.key(), flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|error| no_memory(&slice, error))?;
-        let size = u64::try_from(region.byte_size).unwrap_or(u64::MAX);
-        // Stored first, so that it is unlinked even if the next step fails.
-        self.regions.push(region);
-        ftruncate(&memory, size).map_err(|error| no_memory(&slice, error))?;
-        Ok((File::from(memory), slice))
+        let byte_size = byte_size.max(1);
+        self.regions.push(Region { name, byte_size, content, is_registered: false });
+        slice
+    }
+}
+
+impl RegionNames {
+    /// Removes what a run has left of its regions when it cannot end in order: names in the file system, then registrations. A
+    /// region that is not there is no error.
+    pub async fn remove(&self, admin: &mut Admin) {
+        self.unlink();
+        for name in &self.0 {
+            // Nobody is left to report to.
+            let _ = admin.unregister_system_region(name).await;
+        }
+    }
+
+    /// Removes the names in the file system.
+    pub fn unlink(&self) {
+        for name in &self.0 {
+            // Most are unlinked already.
+            let _ = shm::unlink(format!("/{name}"));
+        }
     }
 }
 
 impl Region {
-    fn key(&self) -> String {
-        format!("/{}", self.name)
-    }
-}
-
-impl Drop for Regions {
-    fn drop(&mut self) {
-        for region in &self.regions {
-            // It is unlinked already, or nobody is left to report to.
-            let _ = shm::unlink(region.key());
-        }
+    fn memory(&self, kind: SharedMemory, requests: &Requests) -> Result<RegionMemory> {
+        let content = self.content.map(|(index, stream, step)| {
+            // The data of all steps of a batch.
+            requests.input_bytes(index, stream, step)
+        });
+        let content = content.unwrap_or_default();
+        let byte_size = u64::try_from(self.byte_size).unwrap_or(u64::MAX);
+        let memory = match kind {
+            SharedMemory::Memfd => RegionMemory::unnamed(&self.name, byte_size, &content),
+            _ => RegionMemory::named(&self.name, byte_size, &content),
+        };
+        memory.map_err(|error| {
+            bad_requests(format!(
+                "unable to create shared memory region '{}' of {byte_size} bytes: {error}",
+                self.name
+            ))
+        })
     }
 }
 
@@ -141,19 +182,9 @@ fn region_name(tensor: &str, mark: &str, number: usize) -> String {
     format!("{}_{mark}_{number}", readable.collect::<String>())
 }
 
-fn output_byte_size(output: &OutputInfo, output_size: usize, batch_size: usize) -> usize {
-    let known = Shape::from(&output.shape[..]).byte_size(output.data_type);
-    known.unwrap_or(output_size).saturating_mul(batch_size)
-}
-
-fn no_memory(
-    slice: &RegionSlice,
-    error: impl std::fmt::Display,
-) -> galatea_perf_types::failure::Failure {
-    let RegionSlice { region, byte_size, .. } = slice;
-    bad_requests(format!(
-        "unable to create shared memory region '{region}' of {byte_size} bytes: {error}"
-    ))
+/// Returns the bytes of an output for one element of the batch; `None`: its shape or its elements have no fixed size.
+pub(super) fn known_byte_size(output: &OutputInfo) -> Option<usize> {
+    Shape::from(&output.shape[..]).byte_size(output.data_type)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use bytes::Bytes;
 use galatea_client::{
     InferTemplate, InputData, InputTensor, Protocol, RegionSlice, RequestedOutput, TensorFormat,
 };
@@ -14,6 +15,7 @@ use galatea_perf_types::{
     model::{InputInfo, ModelInfo},
     requests::{ExpectedOutput, RequestSource},
     settings::{DataSettings, DataSource, Settings},
+    summary::TensorBytes,
 };
 use galatea_types::ParameterValue;
 
@@ -23,6 +25,7 @@ use super::{
     directory::read_directory,
     generate::generate,
     json::JsonReader,
+    regions::known_byte_size,
 };
 
 /// Requests are made at their first use and kept, unless all of them together would take more bytes than this.
@@ -136,12 +139,41 @@ impl Requests {
     }
 
     /// Returns the data of an input: that of each step of the batch.
-    pub(super) fn input_bytes(&self, index: usize, stream: usize, step: usize) -> bytes::Bytes {
+    pub(super) fn input_bytes(&self, index: usize, stream: usize, step: usize) -> Bytes {
+        join(self.input_pieces(index, stream, step).into_iter())
+    }
+
+    /// Returns the length of [`Requests::input_bytes`].
+    pub(super) fn input_byte_size(&self, index: usize, stream: usize, step: usize) -> usize {
+        let lengths = self.input_pieces(index, stream, step).into_iter().map(Bytes::len);
+        lengths.fold(0, usize::saturating_add)
+    }
+
+    fn input_pieces(&self, index: usize, stream: usize, step: usize) -> Vec<&Bytes> {
         let is_shared = self.model.inputs.get(index).is_some_and(|input| input.is_shape_tensor);
         let size = if is_shared { 1 } else { self.batch_size };
         let steps = self.data.batch(stream, step, size);
-        let pieces: Vec<_> = steps.filter_map(|step| Some(&tensor(step, index)?.data)).collect();
-        join(pieces.into_iter())
+        steps.filter_map(|step| Some(&tensor(step, index)?.data)).collect()
+    }
+
+    /// Counts the bytes of tensors in a request and in a response. Steps of the data count alike, however often they are sent.
+    pub fn tensor_bytes(&self) -> TensorBytes {
+        let streams = self.data.streams.iter().enumerate();
+        let steps = streams.flat_map(|(stream, steps)| (0..steps.len()).map(move |i| (stream, i)));
+        let steps: Vec<_> = steps.collect();
+        let of_step = |&(stream, step): &(usize, usize)| -> u64 {
+            let inputs = 0..self.model.inputs.len();
+            inputs.map(|index| self.input_byte_size(index, stream, step) as u64).sum()
+        };
+        let inputs: u64 = steps.iter().map(of_step).fold(0, u64::saturating_add);
+        let sizes = self.model.outputs.iter().map(known_byte_size);
+        let outputs = sizes.flatten().fold(0, usize::saturating_add);
+        let unknown = self.model.outputs.iter().filter(|o| known_byte_size(o).is_none());
+        TensorBytes {
+            inputs_per_request: inputs.checked_div(steps.len() as u64).unwrap_or(0),
+            outputs_per_response: outputs.saturating_mul(self.batch_size) as u64,
+            uncounted_outputs: unknown.map(|output| output.name.clone()).collect(),
+        }
     }
 
     fn request_shape(&self, input: &InputInfo, shape: &[i64]) -> Vec<i64> {

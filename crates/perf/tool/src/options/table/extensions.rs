@@ -17,6 +17,10 @@ pub const ROWS: &[Row] = options! {
         set!(|given, text| given.settings.compare.push(readable_file(text)?))),
     /// Name of this run in summaries and pages. Default: the server's name and version.
     "label" => value("name", |given, v| v.put(&mut given.settings.label)),
+    /// The server's Unix socket for HTTP, through which --shared-memory=memfd registers memory. Default: the address -u,
+    /// where that is such a socket.
+    "shared-memory-url" => value("unix:path",
+        |given, v| v.put(&mut given.settings.shared_memory_url)),
     /// Print this help.
     "help" => Row::help(""),
 };

@@ -50,15 +50,18 @@ pub const ROWS: &[Row] = options! {
         set!(|given, text| given.settings.data.string_length = at_least(text, 1, "be > 0")?)),
     /// The string to fill string inputs with instead of random ones.
     "string-data" => value("text", |given, v| v.put(&mut given.settings.data.string_data)),
-    /// Hand tensors to a server on this machine through shared memory. Default none; cuda is refused.
-    "shared-memory" => value("none|system", |given, text| {
+    /// Hand tensors to a server on this machine through shared memory: files of /dev/shm (system), or memory without a
+    /// name that is passed over the server's Unix socket for HTTP (memfd). Default none; cuda is refused.
+    "shared-memory" => value("none|system|memfd", |given, text| {
         if text.text == "cuda" {
             return Err(OptionError::rule(
                 "--shared-memory cuda is not supported: regions are in system memory ('system')",
             ));
         }
-        let choices = [("none", SharedMemory::None), ("system", SharedMemory::System)];
-        let available = "The available options are 'system', 'cuda', or 'none'.";
+        let all = [SharedMemory::None, SharedMemory::System, SharedMemory::Memfd];
+        let choices = all.map(|kind| (kind.name(), kind));
+        let available = "The available options are 'system', 'cuda', or 'none'. This program has 'memfd' as \
+                         well, and refuses 'cuda'.";
         given.settings.shared_memory = choice(text, &choices, available)?;
         Ok(())
     }),

@@ -12,8 +12,8 @@ use super::{
 };
 
 pub const ROWS: &[Row] = options! {
-    /// Address of the server: host:port; for HTTP also with https:// before it and a path behind it. Default
-    /// localhost:8000, for gRPC localhost:8001.
+    /// Address of the server: host:port; for HTTP also with https:// before it and a path behind it; unix:path for a
+    /// Unix socket. Default localhost:8000, for gRPC localhost:8001.
     "" => value("url", |given, v| v.put(&mut given.url)).short('u'),
     /// Protocol, in any case. Default http.
     "" => value("http|grpc",

@@ -153,3 +153,25 @@ fn periodic_concurrency_sets_its_own_threads() {
 fn a_request_count_is_compared_with_the_whole_rate() {
     assert_eq!(settings("--request-count 5 --request-rate-range 5.9").request_count, Some(5));
 }
+
+#[test]
+fn memory_without_a_name_needs_a_unix_socket_for_http() {
+    for (line, needle) in [
+        ("--shared-memory memfd", "-u unix:PATH or --shared-memory-url=unix:PATH"),
+        ("--shared-memory memfd -u h:1", "-u unix:PATH or --shared-memory-url=unix:PATH"),
+        ("--shared-memory memfd -i grpc", "-u unix:PATH or --shared-memory-url=unix:PATH"),
+        (
+            "--shared-memory memfd -i grpc -u unix:/a",
+            "--shared-memory-url=unix:PATH beside -i grpc",
+        ),
+        ("--shared-memory memfd --shared-memory-url h:1", "'h:1' is no Unix socket"),
+        (
+            "--shared-memory system --shared-memory-url unix:/a",
+            "Must specify --shared-memory=memfd",
+        ),
+        ("--shared-memory-url unix:/a", "Must specify --shared-memory=memfd"),
+    ] {
+        let error = error(line);
+        assert!(error.contains(needle), "{line}: {error}");
+    }
+}

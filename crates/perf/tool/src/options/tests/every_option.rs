@@ -48,6 +48,7 @@ fn options_have_defaults() {
     assert_eq!(settings.data.output_format, TensorFormat::Binary);
     assert!(settings.data.shapes.is_empty());
     assert_eq!(settings.shared_memory, SharedMemory::None);
+    assert_eq!(settings.shared_memory_url, None);
     assert_eq!(settings.output_region_size, 102_400);
     assert!(settings.request_parameters.is_empty() && settings.headers.is_empty());
     assert_eq!(settings.compression, Compression::None);
@@ -131,6 +132,12 @@ const LINES: &[(&str, Check)] = &[
     ("--string-length 3", |s| s.data.string_length == 3),
     ("--string-data word", |s| s.data.string_data.as_deref() == Some("word")),
     ("--shared-memory system", |s| s.shared_memory == SharedMemory::System),
+    ("--shared-memory memfd -u unix:/a", |s| {
+        s.shared_memory == SharedMemory::Memfd && s.shared_memory_url.is_none()
+    }),
+    ("--shared-memory memfd -i grpc --shared-memory-url unix:///a", |s| {
+        s.url == "localhost:8001" && s.shared_memory_url.as_deref() == Some("unix:///a")
+    }),
     ("--shared-memory none", |s| s.shared_memory == SharedMemory::None),
     ("--output-shared-memory-size 0", |s| s.output_region_size == 0),
     ("--sequence-length 9", |s| s.sequences.length == 9 && s.sequences.length_specified),
@@ -167,6 +174,9 @@ const LINES: &[(&str, Check)] = &[
         s.metrics
             .as_ref()
             .is_some_and(|m| m.url == "localhost:8002/metrics" && m.interval.as_secs() == 1)
+    }),
+    ("--collect-metrics -u unix:/a", |s| {
+        s.metrics.as_ref().is_some_and(|m| m.url == "localhost:8002/metrics")
     }),
     ("--collect-metrics --metrics-url h:1/m", |s| {
         s.metrics.as_ref().is_some_and(|m| m.url == "h:1/m")

@@ -139,7 +139,11 @@ fn values_out_of_bounds_are_refused() {
 /// Option, a wrong value, and what comes after `Unsupported type provided: '...'. `.
 const CHOICES: &[(&str, &str, &str)] = &[
     ("--request-distribution", "foo", "Choices are 'poisson' or 'constant'."),
-    ("--shared-memory", "foo", "The available options are 'system', 'cuda', or 'none'."),
+    (
+        "--shared-memory",
+        "foo",
+        "The available options are 'system', 'cuda', or 'none'. This program has 'memfd' as well, and refuses 'cuda'.",
+    ),
     (
         "--grpc-compression-algorithm",
         "foo",

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use galatea_client::{Compression, Protocol, Target};
+use galatea_client::{Compression, Endpoint, Protocol, Target};
 
 /// A test that waits longer for something has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -67,8 +67,7 @@ impl FakeServer {
     pub fn target(&self) -> Target {
         Target {
             protocol: Protocol::Http,
-            host: "127.0.0.1".into(),
-            port: self.port,
+            endpoint: Endpoint::Tcp { host: "127.0.0.1".into(), port: self.port },
             base_path: String::new(),
             headers: Vec::new(),
             tls: None,

@@ -3,7 +3,7 @@
 mod fake_server;
 
 use bytes::Bytes;
-use galatea_client::{InferTemplate, InputData, InputTensor, TensorFormat};
+use galatea_client::{Endpoint, InferTemplate, InputData, InputTensor, TensorFormat};
 use galatea_perf_types::{
     model::SchedulingKind,
     requests::ExpectedOutput,
@@ -224,7 +224,8 @@ fn an_unreachable_server_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let target = Target { port, ..FakeServer::start().target() };
+    let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), port };
+    let target = Target { endpoint, ..FakeServer::start().target() };
     let mut load =
         Load::new(&rate(), &model(SchedulingKind::None), target, Arc::new(PLAIN)).unwrap();
     let failure = load.warm_up(LoadStart::RequestRate(100.0), 3).unwrap_err();
