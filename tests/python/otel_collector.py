@@ -73,7 +73,7 @@ class Collector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 status = collector.status
                 if status == 200:
-                    collector.take_http(self.path, dict(self.headers), body)
+                    collector.take_http(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
                 self.send_response(status)
                 self.send_header("Content-Length", "2")
                 self.end_headers()
@@ -92,7 +92,7 @@ class Collector:
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.server.server_port}/v1/traces"
 
     def take_http(self, path, headers, body):
-        if headers["Content-Type"] == "application/json":
+        if headers["content-type"] == "application/json":
             request = json.loads(body)
             groups = [
                 ({one["key"]: plain(one["value"]) for one in group["resource"]["attributes"]}, scope["scope"],
@@ -101,7 +101,7 @@ class Collector:
             ]
             self.take(headers, groups, path)
         else:
-            assert headers["Content-Type"] == "application/x-protobuf"
+            assert headers["content-type"] == "application/x-protobuf"
             self.take(headers, groups_of(messages.ExportTraceServiceRequest.FromString(body)), path)
 
     def take(self, headers, groups, path):

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use crate::{
     messages::Span,
     options::BatchLimits,
-    queue::{Pushed, Queue},
+    queue::{PushOutcome, Queue},
     settings::ExportSettings,
     spans::{self, TimeOfDay},
     transport::{ExportError, Transport},
@@ -121,9 +121,9 @@ impl TraceSink for SpanExporter {
         let pushed = state.queue.push(trace);
         drop(state);
         match pushed {
-            Pushed::Waits => {}
-            Pushed::Wakes => self.shared.wake.notify_one(),
-            Pushed::Lost { is_first } => {
+            PushOutcome::Waits => {}
+            PushOutcome::Wakes => self.shared.wake.notify_one(),
+            PushOutcome::Lost { is_first } => {
                 self.shared.lost.fetch_add(1, Relaxed);
                 if is_first {
                     log::warn!(

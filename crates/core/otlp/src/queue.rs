@@ -8,7 +8,7 @@ use crate::{options::BatchLimits, spans};
 
 /// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub(crate) enum PushOutcome {
     /// The trace waits with others.
     Waits,
     /// The trace waits, and the sender must wake up: it is the first one, or a batch is full.
@@ -36,16 +36,20 @@ impl Queue {
     }
 
     /// Adds a trace, if there is room for all its spans. A trace of more spans than the queue may hold needs an empty one.
-    pub fn push(&mut self, trace: FinishedTrace) -> Pushed {
+    pub fn push(&mut self, trace: FinishedTrace) -> PushOutcome {
         let spans = spans::most_spans(&trace);
         let is_empty = self.waiting.is_empty();
         if !is_empty && self.spans + spans > self.limits.max_queue_size as usize {
-            return Pushed::Lost { is_first: !std::mem::replace(&mut self.has_lost, true) };
+            return PushOutcome::Lost { is_first: !std::mem::replace(&mut self.has_lost, true) };
         }
         let was_full = self.is_full();
         self.waiting.push_back(trace);
         self.spans += spans;
-        if is_empty || (self.is_full() && !was_full) { Pushed::Wakes } else { Pushed::Waits }
+        if is_empty || (self.is_full() && !was_full) {
+            PushOutcome::Wakes
+        } else {
+            PushOutcome::Waits
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -93,7 +97,10 @@ mod tests {
         let mut queue = queue(100, 6);
         let pushed: Vec<_> = traces(4).into_iter().map(|trace| queue.push(trace)).collect();
         // Each trace has three spans at most.
-        assert_eq!(pushed, [Pushed::Wakes, Pushed::Wakes, Pushed::Waits, Pushed::Waits]);
+        assert_eq!(
+            pushed,
+            [PushOutcome::Wakes, PushOutcome::Wakes, PushOutcome::Waits, PushOutcome::Waits]
+        );
         assert_eq!([queue.take().len(), queue.take().len(), queue.take().len()], [2, 2, 0]);
         assert!(queue.is_empty() && !queue.is_full());
     }
@@ -102,13 +109,15 @@ mod tests {
     fn traces_beyond_the_queue_are_lost_and_told_once_until_it_is_empty() {
         let mut queue = queue(6, 6);
         let push = |queue: &mut Queue| traces(1).into_iter().map(|t| queue.push(t)).next();
-        for expected in [Pushed::Wakes, Pushed::Wakes] {
+        for expected in [PushOutcome::Wakes, PushOutcome::Wakes] {
             assert_eq!(push(&mut queue), Some(expected));
         }
-        assert_eq!(push(&mut queue), Some(Pushed::Lost { is_first: true }));
-        assert_eq!(push(&mut queue), Some(Pushed::Lost { is_first: false }));
+        assert_eq!(push(&mut queue), Some(PushOutcome::Lost { is_first: true }));
+        assert_eq!(push(&mut queue), Some(PushOutcome::Lost { is_first: false }));
         assert_eq!(queue.take().len(), 2);
-        for expected in [Pushed::Wakes, Pushed::Wakes, Pushed::Lost { is_first: true }] {
+        for expected in
+            [PushOutcome::Wakes, PushOutcome::Wakes, PushOutcome::Lost { is_first: true }]
+        {
             assert_eq!(push(&mut queue), Some(expected));
         }
     }
@@ -117,9 +126,9 @@ mod tests {
     fn a_trace_of_more_spans_than_the_queue_holds_goes_alone() {
         let mut queue = queue(2, 2);
         let mut traces = traces(2).into_iter();
-        assert_eq!(traces.next().map(|t| queue.push(t)), Some(Pushed::Wakes));
+        assert_eq!(traces.next().map(|t| queue.push(t)), Some(PushOutcome::Wakes));
         let second = traces.next().map(|t| queue.push(t));
-        assert_eq!(second, Some(Pushed::Lost { is_first: true }));
+        assert_eq!(second, Some(PushOutcome::Lost { is_first: true }));
         assert_eq!(queue.take().len(), 1);
     }
 }

@@ -16,9 +16,9 @@ use galatea_types::{
 
 /// Keeps the traces that it is given.
 #[derive(Debug, Default)]
-pub struct Kept(Mutex<Vec<FinishedTrace>>);
+pub struct CollectingSink(Mutex<Vec<FinishedTrace>>);
 
-impl TraceSink for Kept {
+impl TraceSink for CollectingSink {
     fn finished(&self, trace: FinishedTrace) {
         self.0.lock_unpoisoned().push(trace);
     }
@@ -34,12 +34,12 @@ impl TraceSink for Kept {
 pub struct Played {
     pub tracer: Arc<Tracer>,
     pub clock: ManualClock,
-    kept: Arc<Kept>,
+    kept: Arc<CollectingSink>,
 }
 
-/// The course of a request in its model.
+/// The outcome of a request in its model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum RequestOutcome {
     Computed,
     Failed,
     /// An ensemble or the cache answers: nothing is computed.
@@ -52,7 +52,7 @@ impl Played {
         let settings = Settings { levels, rate: 1, ..Settings::default() };
         let mode = TraceMode::OpenTelemetry;
         let options = TraceOptions { settings, mode, ..TraceOptions::default() };
-        let (kept, clock) = (Arc::new(Kept::default()), ManualClock::new());
+        let (kept, clock) = (Arc::new(CollectingSink::default()), ManualClock::new());
         let tracer = Arc::new(Tracer::with_sink(options, kept.clone(), clock.clock()));
         Self { tracer, clock, kept }
     }
@@ -72,7 +72,7 @@ impl Played {
     }
 
     /// Plays the part of a request that a model has.
-    pub fn run(&self, observer: Arc<dyn Observer>, model: &str, course: Course) {
+    pub fn run(&self, observer: Arc<dyn Observer>, model: &str, outcome: RequestOutcome) {
         let request = InferRequest { id: "7".into(), ..InferRequest::new(model) };
         let origin = Origin::default();
         let mut observers = Observers::default();
@@ -82,7 +82,7 @@ impl Played {
         let (responder, _answer) = Responder::unary();
         let responder = observers.watch(responder);
         let mut timeline = Timeline::new(self.clock.now());
-        if matches!(course, Course::Computed | Course::Failed) {
+        if matches!(outcome, RequestOutcome::Computed | RequestOutcome::Failed) {
             timeline.queued = Some(self.clock.now());
             self.tick();
             timeline.compute_start = Some(self.clock.now());
@@ -90,16 +90,18 @@ impl Played {
         self.tick();
         timeline.end = Some(self.clock.now());
         observers.finish(&timeline);
-        match course {
-            Course::Refused => responder.discard(),
-            Course::Failed => responder.finish(Err(Error::internal("it broke"))),
-            Course::Computed | Course::Answered => responder.finish(Ok(InferResponse {
-                model_name: model.into(),
-                model_version: 3,
-                id: String::new(),
-                parameters: Vec::new(),
-                outputs: Vec::new(),
-            })),
+        match outcome {
+            RequestOutcome::Refused => responder.discard(),
+            RequestOutcome::Failed => responder.finish(Err(Error::internal("it broke"))),
+            RequestOutcome::Computed | RequestOutcome::Answered => {
+                responder.finish(Ok(InferResponse {
+                    model_name: model.into(),
+                    model_version: 3,
+                    id: String::new(),
+                    parameters: Vec::new(),
+                    outputs: Vec::new(),
+                }))
+            }
         }
     }
 
@@ -123,7 +125,7 @@ pub fn traces(count: usize) -> Vec<FinishedTrace> {
     let played = Played::new(TIMESTAMPS);
     for _ in 0..count {
         let front_end = played.begin(None);
-        played.run(front_end.observer().expect("traced"), "m", Course::Computed);
+        played.run(front_end.observer().expect("traced"), "m", RequestOutcome::Computed);
         played.end(front_end);
     }
     played.take()

@@ -4,7 +4,7 @@ use galatea_trace::{Levels, NumberField, SettingsChange};
 use galatea_types::{Cause, Protocol, TraceContext};
 
 use super::{
-    testing::{Course, Played, TIMESTAMPS, traces},
+    testing::{Played, RequestOutcome, TIMESTAMPS, traces},
     *,
 };
 use crate::messages::{AnyValue, Value};
@@ -49,7 +49,7 @@ fn a_request_has_three_spans_below_that_of_its_client() {
     let front_end = played.begin(Some(client()));
     let observer = front_end.observer().expect("traced");
     let context = observer.trace_context().expect("exported");
-    played.run(observer, "m", Course::Computed);
+    played.run(observer, "m", RequestOutcome::Computed);
     played.end(front_end);
     let spans = only(&played);
     let [request, model, compute] = &spans[..] else { panic!("{:?}", names(&spans)) };
@@ -95,13 +95,13 @@ fn steps_and_calls_are_below_the_model_that_causes_them() {
     let played = Played::new(TIMESTAMPS);
     let front_end = played.begin(None);
     let whole = front_end.observer().expect("traced");
-    played.run(whole.clone(), "ensemble", Course::Answered);
+    played.run(whole.clone(), "ensemble", RequestOutcome::Answered);
     let step = whole.clone().child("caller", Cause::Step).expect("traced");
-    played.run(step.clone(), "caller", Course::Computed);
+    played.run(step.clone(), "caller", RequestOutcome::Computed);
     let silent = step.clone().child("x", Cause::ModelCall { passes_trace: false });
     assert!(silent.is_none());
     let call = step.clone().child("called", Cause::ModelCall { passes_trace: true });
-    played.run(call.expect("traced"), "called", Course::Computed);
+    played.run(call.expect("traced"), "called", RequestOutcome::Computed);
     drop((whole, step));
     played.end(front_end);
     let spans = only(&played);
@@ -123,19 +123,19 @@ fn steps_and_calls_are_below_the_model_that_causes_them() {
 #[test]
 fn failed_and_refused_requests_have_an_error() {
     let played = Played::new(TIMESTAMPS);
-    for (course, told, expected) in [
-        (Course::Failed, "it broke for the client", Some("it broke")),
-        (Course::Refused, "no such input", Some("no such input")),
+    for (outcome, told, expected) in [
+        (RequestOutcome::Failed, "it broke for the client", Some("it broke")),
+        (RequestOutcome::Refused, "no such input", Some("no such input")),
     ] {
         let front_end = played.begin(None);
-        played.run(front_end.observer().expect("traced"), "m", course);
+        played.run(front_end.observer().expect("traced"), "m", outcome);
         front_end.record_failure(told);
         played.end(front_end);
         let spans = only(&played);
         assert_eq!((error(&spans[0]), error(&spans[1])), (Some(told), expected));
         assert_eq!(spans[0].status.as_ref().map(|status| status.code), Some(STATUS_ERROR));
         let compute = spans.get(2).map(error);
-        assert_eq!(compute, (course == Course::Failed).then_some(Some("it broke")));
+        assert_eq!(compute, (outcome == RequestOutcome::Failed).then_some(Some("it broke")));
     }
     // A body that could not be read reaches no model.
     let front_end = played.begin(None);
@@ -151,7 +151,7 @@ fn the_level_tensors_alone_gives_a_bare_span() {
     let front_end = played.begin(None);
     let observer = front_end.observer().expect("traced");
     let context = observer.trace_context().expect("exported");
-    played.run(observer, "m", Course::Computed);
+    played.run(observer, "m", RequestOutcome::Computed);
     played.end(front_end);
     let spans = only(&played);
     assert_eq!((names(&spans), events(&spans[0]).len()), (vec!["InferRequest"], 0));

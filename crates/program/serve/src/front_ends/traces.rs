@@ -20,7 +20,7 @@ pub fn open(options: &mut ServeOptions) -> Result<Arc<Tracer>> {
 }
 
 fn tracer(options: &ServeOptions) -> Result<Tracer> {
-    let (trace, environment) = (options.trace.clone(), &options.environment);
+    let (trace, environment) = (options.trace.clone(), &options.runtimes.environment);
     Ok(match trace.mode {
         TraceMode::Triton => Tracer::new(trace),
         TraceMode::OpenTelemetry => {

@@ -87,20 +87,21 @@ fn store_export(
 ) -> Result<(), ValueError> {
     let Setting { key, value, .. } = *setting;
     let number = || part::<u32>(given, value).map_err(|error| error.reason);
-    let rejected = |text: String| ValueError::Rejected(text);
     let export = &mut trace.export;
     match key {
         "url" => export.url = Some(value.to_owned()),
         "protocol" => {
             let known = ExportProtocol::ALL.into_iter().find(|protocol| protocol.name() == value);
             export.protocol = Some(known.ok_or_else(|| {
-                rejected(format!(
+                ValueError::Rejected(format!(
                     "invalid value for protocol option: {value} (use http/json, http/protobuf or grpc)"
                 ))
             })?);
         }
         "resource" => export.resource.push(Attribute::parse(value).ok_or_else(|| {
-            rejected(format!("invalid value for resource option: {value} (use <name>=<value>)"))
+            ValueError::Rejected(format!(
+                "invalid value for resource option: {value} (use <name>=<value>)"
+            ))
         })?),
         "bsp_max_queue_size" => export.limits.max_queue_size = number()?,
         "bsp_max_export_batch_size" => export.limits.max_export_batch_size = number()?,
