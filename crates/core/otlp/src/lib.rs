@@ -22,6 +22,6 @@ mod transport;
 pub use self::{
     attribute::Attribute,
     exporter::SpanExporter,
-    options::{BatchLimits, ExportOptions, ExportProtocol},
+    options::{BatchOptions, ExportOptions, ExportProtocol},
     settings::{ExportSettings, SettingsError},
 };

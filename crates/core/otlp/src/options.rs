@@ -23,9 +23,20 @@ galatea_types::names! {
     }
 }
 
+/// Bounds of the spans that wait and of those that are sent together, as far as they are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// The most spans that wait.
+    pub max_queue_size: Option<u32>,
+    /// The longest time that a span waits for others, in milliseconds.
+    pub schedule_delay: Option<u32>,
+    /// The most spans that are sent together.
+    pub max_export_batch_size: Option<u32>,
+}
+
 /// Bounds of the spans that wait and of those that are sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchLimits {
+pub(crate) struct BatchLimits {
     /// The most spans that wait. A trace that finds no room is lost.
     pub max_queue_size: u32,
     /// The longest time that a span waits for others.
@@ -34,19 +45,9 @@ pub struct BatchLimits {
     pub max_export_batch_size: u32,
 }
 
-impl Default for BatchLimits {
-    fn default() -> Self {
-        Self {
-            max_queue_size: 2048,
-            schedule_delay: Duration::from_secs(5),
-            max_export_batch_size: 512,
-        }
-    }
-}
-
 impl BatchLimits {
     /// Returns limits with which spans can be sent: one span at least, and no batch that is larger than the queue.
-    pub(crate) fn usable(self) -> Self {
+    pub fn usable(self) -> Self {
         let max_queue_size = self.max_queue_size.max(1);
         let max_export_batch_size = self.max_export_batch_size.clamp(1, max_queue_size);
         let schedule_delay = self.schedule_delay.max(Duration::from_millis(1));
@@ -64,5 +65,5 @@ pub struct ExportOptions {
     /// Attributes of the resource that sends the spans.
     pub resource: Vec<Attribute>,
     /// Bounds of the queue and of batches.
-    pub limits: BatchLimits,
+    pub batch: BatchOptions,
 }

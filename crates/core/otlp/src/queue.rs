@@ -89,7 +89,8 @@ mod tests {
     use crate::spans::testing::traces;
 
     fn queue(max_queue_size: u32, max_export_batch_size: u32) -> Queue {
-        Queue::new(BatchLimits { max_queue_size, max_export_batch_size, ..BatchLimits::default() })
+        let schedule_delay = std::time::Duration::from_secs(5);
+        Queue::new(BatchLimits { max_queue_size, schedule_delay, max_export_batch_size })
     }
 
     #[test]

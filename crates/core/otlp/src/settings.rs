@@ -1,12 +1,14 @@
 //! The options of mode `opentelemetry`, checked.
 
+use std::time::Duration;
+
 use galatea_types::{Environment, Error};
 use galatea_web_client::{HttpFailure, any_uri};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, uri::PathAndQuery};
 
 use crate::{
     attribute::{self, Attribute},
-    options::{BatchLimits, ExportOptions, ExportProtocol},
+    options::{BatchLimits, BatchOptions, ExportOptions, ExportProtocol},
 };
 
 /// The address without any other, as the OpenTelemetry SDKs have it.
@@ -38,6 +40,14 @@ pub enum SettingsError {
         /// Its value.
         given: String,
     },
+    /// A variable holds no number.
+    #[error("{name} is '{given}', which is no number from 0 to 4294967295")]
+    Number {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        given: String,
+    },
     /// A variable holds no list of names and values. Its value may be secret.
     #[error("{name} is no list of <name>=<value>, separated by commas")]
     List {
@@ -63,6 +73,15 @@ pub struct ExportSettings {
     /// Attributes of the resource, in their order, each name once.
     pub(crate) resource: Vec<Attribute>,
     pub(crate) limits: BatchLimits,
+    /// The limits that no option gives, in the order in which Triton shows them.
+    defaults: Vec<Attribute>,
+}
+
+impl ExportSettings {
+    /// Returns the names and values of the limits that no option gives.
+    pub fn defaults(&self) -> &[Attribute] {
+        &self.defaults
+    }
 }
 
 impl ExportOptions {
@@ -75,12 +94,28 @@ impl ExportOptions {
             Some(protocol) => protocol,
             None => protocol_of(environment)?.unwrap_or_default(),
         };
+        let BatchOptions { max_queue_size, schedule_delay, max_export_batch_size } = self.batch;
+        let mut defaults = Vec::new();
+        let mut limit = |given: Option<u32>, default: &Limit| -> Result<u32, SettingsError> {
+            if let Some(given) = given {
+                return Ok(given);
+            }
+            let value = default.value(environment)?;
+            defaults.push(Attribute::new(default.name, value.to_string()));
+            Ok(value)
+        };
+        let max_export_batch_size = limit(max_export_batch_size, &BATCH_SIZE)?;
+        let schedule_delay = limit(schedule_delay, &DELAY)?;
+        let max_queue_size = limit(max_queue_size, &QUEUE_SIZE)?;
+        let schedule_delay = Duration::from_millis(schedule_delay.into());
+        let limits = BatchLimits { max_queue_size, schedule_delay, max_export_batch_size };
         Ok(ExportSettings {
             uri: self.uri(protocol, environment)?,
             protocol,
             headers: headers(environment)?,
             resource: self.resource(environment)?,
-            limits: self.limits.usable(),
+            limits: limits.usable(),
+            defaults,
         })
     }
 
@@ -135,6 +170,31 @@ impl ExportOptions {
             }
         }
         Ok(all)
+    }
+}
+
+/// A limit that an option or a variable gives, or else is the default.
+struct Limit {
+    name: &'static str,
+    variable: &'static str,
+    default: u32,
+}
+
+const BATCH_SIZE: Limit = Limit {
+    name: "bsp_max_export_batch_size",
+    variable: "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    default: 512,
+};
+const DELAY: Limit =
+    Limit { name: "bsp_schedule_delay", variable: "OTEL_BSP_SCHEDULE_DELAY", default: 5000 };
+const QUEUE_SIZE: Limit =
+    Limit { name: "bsp_max_queue_size", variable: "OTEL_BSP_MAX_QUEUE_SIZE", default: 2048 };
+
+impl Limit {
+    fn value(&self, environment: &Environment) -> Result<u32, SettingsError> {
+        let Some(given) = environment.text(self.variable) else { return Ok(self.default) };
+        let number = given.trim().parse();
+        number.map_err(|_| SettingsError::Number { name: self.variable, given })
     }
 }
 
@@ -246,10 +306,31 @@ mod tests {
     }
 
     #[test]
+    fn limits_that_are_not_given_are_shown_in_tritons_order() {
+        let options = || {
+            let batch = BatchOptions { schedule_delay: Some(7), ..BatchOptions::default() };
+            ExportOptions { batch, ..ExportOptions::default() }
+        };
+        let settings = checked(options(), &[("OTEL_BSP_MAX_QUEUE_SIZE", "9")]).expect("good");
+        let shown: Vec<_> =
+            settings.defaults().iter().map(|a| format!("{}={}", a.name, a.value)).collect();
+        assert_eq!(shown, ["bsp_max_export_batch_size=512", "bsp_max_queue_size=9"]);
+        let BatchLimits { max_queue_size, schedule_delay, max_export_batch_size } = settings.limits;
+        assert_eq!((max_queue_size, max_export_batch_size), (9, 9));
+        assert_eq!(schedule_delay, Duration::from_millis(7));
+        let error = checked(options(), &[("OTEL_BSP_MAX_QUEUE_SIZE", "-1")]).expect_err("bad");
+        assert!(
+            error.starts_with("OTEL_BSP_MAX_QUEUE_SIZE is '-1', which is no number"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn limits_that_send_nothing_are_raised() {
-        let limits =
-            BatchLimits { max_queue_size: 0, max_export_batch_size: 9, ..BatchLimits::default() };
+        let schedule_delay = Duration::ZERO;
+        let limits = BatchLimits { max_queue_size: 0, schedule_delay, max_export_batch_size: 9 };
         let usable = limits.usable();
         assert_eq!((usable.max_queue_size, usable.max_export_batch_size), (1, 1));
+        assert!(!usable.schedule_delay.is_zero());
     }
 }

@@ -80,18 +80,11 @@ pub struct TraceOptions {
     pub settings: Settings,
     /// The file of mode `triton`; empty: none.
     pub file: PathBuf,
-    /// Further options of the mode as given, which the settings show.
+    /// Further options of the mode, which the settings show.
     pub others: Vec<(String, String)>,
     /// Trace the calls of a model to others even where the model does not pass its trace on.
     pub traces_all_calls: bool,
 }
-
-/// The defaults of mode `opentelemetry`, in the order in which Triton shows them.
-const EXPORT_DEFAULTS: [(&str, &str); 3] = [
-    ("bsp_max_export_batch_size", "512"),
-    ("bsp_schedule_delay", "5000"),
-    ("bsp_max_queue_size", "2048"),
-];
 
 /// A setting as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,16 +111,7 @@ impl TraceOptions {
             rows.retain(|(name, _)| !matches!(*name, "log_frequency" | "trace_file"));
         }
         let others = self.others.iter().map(|(name, value)| (name.clone(), one(value.clone())));
-        let defaults = self.unset_defaults().map(|(name, value)| (name, one(value.to_owned())));
-        let named = |(name, value): (&str, _)| (name.to_owned(), value);
-        rows.into_iter().map(named).chain(others).chain(defaults.map(named)).collect()
-    }
-
-    /// Returns the options of the mode that have a default and were not given.
-    fn unset_defaults(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let is_shown = self.mode == TraceMode::OpenTelemetry;
-        let is_given = |name: &str| self.others.iter().any(|(given, _)| given == name);
-        EXPORT_DEFAULTS.into_iter().filter(move |(name, _)| is_shown && !is_given(name))
+        rows.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(others).collect()
     }
 
     /// Returns whether traces have somewhere to go.
@@ -141,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_of_opentelemetry_are_shown_as_given_and_then_the_defaults() {
+    fn options_of_opentelemetry_are_shown_in_the_place_of_files() {
         let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let others = [("resource", "a=1"), ("bsp_schedule_delay", "7"), ("resource", "b=2")];
         let options = TraceOptions {
@@ -152,11 +136,8 @@ mod tests {
         let rows = options.rows(&Settings::default());
         let shown: Vec<_> = rows.iter().map(|(name, _)| &**name).collect();
         let first = ["trace_level", "trace_rate", "trace_count", "trace_mode"];
-        let last = ["bsp_max_export_batch_size", "bsp_max_queue_size"];
         assert_eq!(shown[..4], first);
-        assert_eq!(shown[4..7], others.map(|(name, _)| name));
-        assert_eq!(shown[7..], last);
-        assert_eq!(rows[8].1, SettingValue::One("2048".into()));
+        assert_eq!(shown[4..], others.map(|(name, _)| name));
     }
 
     #[test]

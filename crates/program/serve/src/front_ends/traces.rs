@@ -20,11 +20,13 @@ pub fn open(options: &mut ServeOptions) -> Result<Arc<Tracer>> {
 }
 
 fn tracer(options: &ServeOptions) -> Result<Tracer> {
-    let (trace, environment) = (options.trace.clone(), &options.runtimes.environment);
+    let (mut trace, environment) = (options.trace.clone(), &options.runtimes.environment);
     Ok(match trace.mode {
         TraceMode::Triton => Tracer::new(trace),
         TraceMode::OpenTelemetry => {
             let settings = options.trace_export.check(environment)?;
+            let defaults = settings.defaults().iter();
+            trace.others.extend(defaults.map(|one| (one.name.clone(), one.value.clone())));
             let exporter = SpanExporter::new(settings, environment)?;
             Tracer::with_sink(trace, Arc::new(exporter), Clock::system())
         }

@@ -350,7 +350,7 @@ fn settings_of_opentelemetry_are_kept_and_shown_as_given() {
     let export = serve.trace_export;
     assert_eq!(export.url.as_deref(), Some("http://h:1/x"));
     assert_eq!((export.resource.len(), &*export.resource[0].value), (2, "b=c"));
-    assert_eq!(export.limits.schedule_delay, std::time::Duration::from_millis(7));
+    assert_eq!(export.batch.schedule_delay, Some(7));
     let refusal = |setting: &str, reason: &str| {
         let (word, key) =
             (format!("--trace-config=opentelemetry,{setting}"), setting.split('=').next());

@@ -1,7 +1,5 @@
 //! Options of tracing: `--trace-config`, and the deprecated ones of the same effect.
 
-use std::time::Duration;
-
 use galatea_command_line::{BadValue, Notice, Occurrence, ValueError};
 use galatea_otlp::{Attribute, ExportProtocol};
 use galatea_trace::{Levels, TraceMode};
@@ -103,11 +101,9 @@ fn store_export(
                 "invalid value for resource option: {value} (use <name>=<value>)"
             ))
         })?),
-        "bsp_max_queue_size" => export.limits.max_queue_size = number()?,
-        "bsp_max_export_batch_size" => export.limits.max_export_batch_size = number()?,
-        "bsp_schedule_delay" => {
-            export.limits.schedule_delay = Duration::from_millis(number()?.into());
-        }
+        "bsp_max_queue_size" => export.batch.max_queue_size = Some(number()?),
+        "bsp_max_export_batch_size" => export.batch.max_export_batch_size = Some(number()?),
+        "bsp_schedule_delay" => export.batch.schedule_delay = Some(number()?),
         _ => {}
     }
     Ok(())
