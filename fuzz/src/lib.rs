@@ -24,6 +24,7 @@ mod server;
 mod session;
 mod tls;
 mod tls_files;
+mod trace_context;
 mod values;
 mod worker;
 
@@ -74,6 +75,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "sequence_states", run: engine::states::run },
     Target { name: "tls_handshake", run: tls::handshake },
     Target { name: "tls_records", run: tls::records },
+    Target { name: "trace_context", run: trace_context::run },
     Target { name: "trace_file", run: load_tool::trace_file },
     Target { name: "worker_exchange", run: worker::exchange },
     Target { name: "worker_message", run: worker::message },

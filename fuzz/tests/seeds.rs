@@ -101,6 +101,7 @@ replayed! {
     sequence_states
     tls_handshake
     tls_records
+    trace_context
     trace_file
     worker_exchange
     worker_message

@@ -168,6 +168,7 @@ BOTH = [
     ("--trace-rate=-1 --trace-count=-2 --trace-log-frequency=-3 --trace-file=x", STARTS),
     ("--trace-rate=5 --trace-config=rate=6", STARTS),
     ("--trace-config=level=MIN --trace-config=opentelemetry,url=x", STARTS),
+    ("--trace-config=level=MIN --trace-config=mode=opentelemetry", STARTS),
     ("--trace-config=foo=bar", STARTS),
     (
         "--trace-config=a",
@@ -256,10 +257,6 @@ DIFFERENT = [
     (
         "not encrypted is worse than not started", "--grpc-use-ssl=true", STARTS,
         "Error: --grpc-use-ssl needs the server's certificate in --grpc-server-cert.",
-    ),
-    (
-        "spans are not sent yet", "--trace-config=level=MIN --trace-config=mode=opentelemetry", STARTS,
-        "trace mode 'opentelemetry' is not supported",
     ),
     ("no value for yes", "--metrics-config=counter_latencies=x", STARTS,
      'Bad option: "--metrics-config". invalid value for bool option: x'),

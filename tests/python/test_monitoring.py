@@ -264,6 +264,9 @@ def test_the_collector_finds_its_fields_in_real_logs(tmp_path):
     head = (DEPLOY / "otel-collector/config.yaml").read_text().split("receivers:")[0]
     (command,) = re.findall(r"^#   galatea serve /models (.*)$", head, re.M)
     flags = command.replace("/var/log/galatea", str(tmp_path)).split()
+    # The collector takes spans where the server sends them.
+    assert "--trace-config=mode=opentelemetry" in flags and not any("opentelemetry,url" in flag for flag in flags)
+    assert COLLECTOR["receivers"]["otlp"]["protocols"] == {"http": {"endpoint": "${env:GALATEA_SPANS:-localhost:4318}"}}
     with servers.galatea(models, *flags, wait=False):
         http = listening(tmp_path / "server.log")
         headers = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}

@@ -74,6 +74,13 @@ def written(file):
     return requests_of(file.read_text()) if file.exists() else []
 
 
+def is_whole(path):
+    try:
+        return bool(json.loads(path.read_text()))
+    except ValueError:
+        return False
+
+
 def numbered(file):
     """The numbered files of a trace file, by their number."""
     found = (path for path in file.parent.glob(f"{file.name}.*") if path.suffix[1:].isdigit())
@@ -216,6 +223,8 @@ def test_files_hold_what_those_of_the_real_server_hold(tmp_path, target, recorde
             assert infer_json(server, model, data=data, id=str(number))[0] == 200
         settings(server, "plain", trace_rate="1")
         assert infer_json(server, "plain", data=[1e10, 16777217])[0] == 200
+        # The answer may come before the file, and the real server is killed.
+        eventually("three traces are written", lambda: [is_whole(path) for path in numbered(file).values()] == [True] * 3)
     objects = {number: json.loads(path.read_text()) for number, path in numbered(file).items()}
     for one in (one for found in objects.values() for one in found):
         for stamp in one.get("timestamps", []):

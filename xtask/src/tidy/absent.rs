@@ -24,6 +24,7 @@ const ABSENT: &[(&str, &[Absence])] = &[
     ("crates/program/serve", &[PRINTING, EXITING]),
     ("crates/core/telemetry", &[SOCKETS]),
     ("crates/core/trace", &[SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
+    ("crates/core/otlp", &[FILES, PROTOBUF]),
     ("crates/core/config", &[FILES, SOCKETS]),
     ("crates/core/backend", &[FILES, SOCKETS, ASYNC_RUNTIMES, PROTOBUF]),
     ("crates/backends/builtin", &[PROTOBUF]),

@@ -6,8 +6,8 @@ use base64::{Engine, prelude::BASE64_STANDARD as BASE64};
 use bytes::Bytes;
 use galatea_types::{Environment, Error, Result, Stop};
 use galatea_web_client::{
-    Answer, ClientSettings, Get, HttpFailure, Problem, Proxies, Roots, TimeLimits, WebClient,
-    read_certificates,
+    Answer, ClientSettings, Get, HttpFailure, HttpVersion, Problem, Proxies, Roots, TimeLimits,
+    WebClient, read_certificates,
 };
 use http::{HeaderValue, Response, header::ACCEPT};
 
@@ -45,7 +45,8 @@ impl IndexClient {
         let (connect, head) = (settings.timeout, settings.timeout);
         let limits = TimeLimits { connect, head, body: head.max(Duration::from_secs(5)) };
         let roots = roots.transpose()?.unwrap_or_default();
-        let client = ClientSettings { proxies: proxies.clone(), roots, limits };
+        let client =
+            ClientSettings { proxies: proxies.clone(), roots, limits, version: HttpVersion::Http1 };
         let client = WebClient::new(&client, 1, stop.clone()).map_err(|failure| {
             Error::unavailable(format!("cannot reach package indexes: {failure}"))
         })?;

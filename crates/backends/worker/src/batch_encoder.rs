@@ -88,7 +88,7 @@ impl BatchEncoder {
             request,
             inputs: &tensors,
             outputs: &given,
-            trace: pending.context.trace_context.as_deref().copied(),
+            trace: pending.context.trace_context.as_deref(),
         };
         put_request(&mut self.message, &sent, blocks)?;
         let active = ActiveRequest::new(&pending.context, outputs, self.states.clone());

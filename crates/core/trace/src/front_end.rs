@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use galatea_types::{Observer, Protocol};
 
-use crate::{span::Span, tracer::Tracer};
+use crate::{request_trace::ClientSpan, span::Span, tracer::Tracer};
 
 /// The names of a front end's events.
 #[derive(Debug)]
@@ -36,26 +36,34 @@ pub struct FrontEndTrace {
     names: &'static Names,
     since: Instant,
     received: Option<Instant>,
+    /// The span of the request, if the client has sent its own and spans are exported.
+    client: Option<ClientSpan>,
     is_decided: bool,
     span: Option<Arc<Span>>,
 }
 
 impl Tracer {
-    /// Begins to follow a request that has just arrived, if any may be traced.
+    /// Begins to follow a request that has just arrived, if it may be traced. `client` is its span if the client has one.
     #[inline]
-    pub fn begin(self: &Arc<Self>, protocol: Protocol) -> Option<Box<FrontEndTrace>> {
-        self.is_on().then(|| Box::new(FrontEndTrace::new(self.clone(), protocol)))
+    pub fn begin(
+        self: &Arc<Self>,
+        protocol: Protocol,
+        client: Option<&ClientSpan>,
+    ) -> Option<Box<FrontEndTrace>> {
+        let may_trace = self.is_on() || (client.is_some() && self.follows_clients());
+        may_trace.then(|| Box::new(FrontEndTrace::new(self.clone(), protocol, client)))
     }
 }
 
 impl FrontEndTrace {
-    fn new(tracer: Arc<Tracer>, protocol: Protocol) -> Self {
+    fn new(tracer: Arc<Tracer>, protocol: Protocol, client: Option<&ClientSpan>) -> Self {
         let names = match protocol {
             Protocol::Grpc => &GRPC,
             Protocol::Http | Protocol::InProcess => &HTTP,
         };
         let since = tracer.recorder().now();
-        Self { tracer, names, since, received: None, is_decided: false, span: None }
+        let client = client.filter(|_| tracer.exports_spans()).cloned();
+        Self { tracer, names, since, received: None, client, is_decided: false, span: None }
     }
 
     /// Records that the request is received whole.
@@ -72,7 +80,7 @@ impl FrontEndTrace {
         if std::mem::replace(&mut self.is_decided, true) {
             return;
         }
-        self.span = self.tracer.choose(model);
+        self.span = self.tracer.choose(model, self.client.as_ref());
         if let Some(span) = &self.span {
             span.record_at(self.names.receive_start, self.since);
             self.received.into_iter().for_each(|at| span.record_at(self.names.receive_end, at));
@@ -82,6 +90,13 @@ impl FrontEndTrace {
     /// Returns the observer of the request, if it is traced.
     pub fn observer(&self) -> Option<Arc<dyn Observer>> {
         self.span.clone().map(|span| span as _)
+    }
+
+    /// Records that the front end answers with an error.
+    pub fn record_failure(&self, reason: &str) {
+        if let Some(span) = &self.span {
+            span.record_failure(reason);
+        }
     }
 
     /// Records that the front end begins to send an answer, if the request is traced.

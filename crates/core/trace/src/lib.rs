@@ -2,7 +2,8 @@
 //!
 //! A [`Tracer`] holds the settings of the server and of its models, and decides for each request whether it is traced. The trace
 //! of a request observes it and the requests that it causes ([`galatea_types::Observer`]); when the last of them is done, it goes
-//! to a [`TraceSink`]. [`TraceFiles`] is the sink that writes the files of Triton's mode `triton`.
+//! to a [`TraceSink`]. [`TraceFiles`] is the sink that writes the files of Triton's mode `triton`; that of mode `opentelemetry` is
+//! a crate of its own.
 //!
 //! **Invariants.** While no request is traced, a request costs one atomic load. Traces that wait to be written are bounded in
 //! bytes; those beyond are lost and counted. A file holds a whole JSON array whenever nothing writes to it.
@@ -33,7 +34,7 @@ pub use self::{
     files::TraceFiles,
     front_end::{FrontEndTrace, SendTrace},
     level::Levels,
-    request_trace::{Event, RequestTrace, TensorPlace, TracedTensor},
+    request_trace::{ClientSpan, Event, RequestTrace, TensorPlace, TracePlace, TracedTensor},
     settings::{SettingValue, Settings, TraceMode, TraceOptions},
     sink::{FinishedTrace, TraceSink},
     tracer::Tracer,

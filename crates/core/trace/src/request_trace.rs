@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use galatea_types::DataType;
+use galatea_types::{DataType, TraceContext};
 use smallvec::SmallVec;
 
 /// An event of a request.
@@ -47,6 +47,43 @@ pub struct TracedTensor {
     pub data: String,
 }
 
+/// The span of a client's request in a distributed trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientSpan {
+    /// The client's own span.
+    pub client: TraceContext,
+    /// The span of the request, below it.
+    pub request: TraceContext,
+}
+
+impl ClientSpan {
+    /// Returns the span of another request below this span of the client.
+    pub fn below(client: TraceContext) -> Self {
+        Self { request: client.child(), client }
+    }
+}
+
+/// The place of a trace in a distributed trace. Only traces of mode `opentelemetry` have one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracePlace {
+    /// The id of the client's span; 0: the client has none.
+    pub client_span: u64,
+    /// The span of the client's request.
+    pub request: TraceContext,
+}
+
+impl TracePlace {
+    /// Returns the place of a request with this span of the client. Without one it begins a trace.
+    pub(crate) fn new(client: Option<&ClientSpan>) -> Self {
+        match client {
+            None => Self { client_span: 0, request: TraceContext::begin() },
+            Some(ClientSpan { client, request }) => {
+                Self { client_span: client.span_id(), request: request.clone().sampled() }
+            }
+        }
+    }
+}
+
 /// The trace of one request. Requests that it causes have their own.
 #[derive(Debug, Default)]
 pub struct RequestTrace {
@@ -66,4 +103,8 @@ pub struct RequestTrace {
     pub events: SmallVec<[Event; 16]>,
     /// The content of the tensors.
     pub tensors: Vec<TracedTensor>,
+    /// The id of the model's span in a distributed trace; 0: none.
+    pub span_id: u64,
+    /// The text of the error that the model answered with; kept only for a distributed trace.
+    pub error: Option<Box<str>>,
 }

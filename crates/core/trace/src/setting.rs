@@ -47,6 +47,11 @@ impl Setting {
         self.can_trace && self.sampler.lock_unpoisoned().left() != 0
     }
 
+    /// Returns whether a request that belongs to a client's trace is traced, which rate and count have no say in.
+    pub fn follows_clients(&self) -> bool {
+        self.settings.levels.is_on()
+    }
+
     /// Counts a request. Returns whether it is traced.
     pub fn choose(&self) -> bool {
         self.can_trace && self.sampler.lock_unpoisoned().choose()

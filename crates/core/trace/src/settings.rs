@@ -80,7 +80,7 @@ pub struct TraceOptions {
     pub settings: Settings,
     /// The file of mode `triton`; empty: none.
     pub file: PathBuf,
-    /// Options of the mode that this server does not know, which the settings show.
+    /// Further options of the mode, which the settings show.
     pub others: Vec<(String, String)>,
     /// Trace the calls of a model to others even where the model does not pass its trace on.
     pub traces_all_calls: bool,
@@ -113,11 +113,32 @@ impl TraceOptions {
         let others = self.others.iter().map(|(name, value)| (name.clone(), one(value.clone())));
         rows.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(others).collect()
     }
+
+    /// Returns whether traces have somewhere to go.
+    pub(crate) fn has_destination(&self) -> bool {
+        self.mode == TraceMode::OpenTelemetry || !self.file.as_os_str().is_empty()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_opentelemetry_are_shown_in_the_place_of_files() {
+        let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let others = [("resource", "a=1"), ("bsp_schedule_delay", "7"), ("resource", "b=2")];
+        let options = TraceOptions {
+            mode: TraceMode::OpenTelemetry,
+            others: others.map(|(name, value)| given(name, value)).to_vec(),
+            ..TraceOptions::default()
+        };
+        let rows = options.rows(&Settings::default());
+        let shown: Vec<_> = rows.iter().map(|(name, _)| &**name).collect();
+        let first = ["trace_level", "trace_rate", "trace_count", "trace_mode"];
+        assert_eq!(shown[..4], first);
+        assert_eq!(shown[4..], others.map(|(name, _)| name));
+    }
 
     #[test]
     fn the_settings_are_shown_in_tritons_order() {

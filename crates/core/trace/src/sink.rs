@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{request_trace::RequestTrace, trace_memory::MemoryShare};
+use crate::{
+    request_trace::{RequestTrace, TracePlace},
+    trace_memory::MemoryShare,
+};
 
 /// A finished trace: a client's request and the requests that it caused.
 #[derive(Debug)]
@@ -17,6 +20,12 @@ pub struct FinishedTrace {
     pub is_last_of_count: bool,
     /// The requests, in the order of their start; the client's first.
     pub requests: Vec<RequestTrace>,
+    /// The place in a distributed trace; `None` in mode `triton`.
+    pub place: Option<TracePlace>,
+    /// The requests are traced with their events, and not for their tensors alone.
+    pub has_timestamps: bool,
+    /// The reason why the front end answered with an error; kept only for a distributed trace.
+    pub failure: Option<Box<str>>,
     /// The share of the memory for traces, until this is written.
     pub held: MemoryShare,
 }

@@ -7,13 +7,14 @@ use std::{
 };
 
 use galatea_types::{
-    Cause, InferResponse, LockExt as _, Observer, RequestStart, Response, Tensor, Timeline,
+    Cause, Error, InferResponse, LockExt as _, Observer, RequestStart, Response, Tensor, Timeline,
+    TraceContext,
 };
 
 use crate::{
     level::Levels,
     recorder::Recorder,
-    request_trace::{Event, RequestTrace, TensorPlace, TracedTensor},
+    request_trace::{Event, RequestTrace, TensorPlace, TracePlace, TracedTensor},
     setting::Setting,
     sink::FinishedTrace,
     tensor_text,
@@ -25,17 +26,25 @@ const MOST_DATA: usize = 1 << 20;
 /// The most bytes of text for one byte: a control character, escaped twice.
 const MOST_GROWTH: usize = 7;
 
+/// The most bytes of an error's text in a trace.
+const MOST_ERROR: usize = 1 << 10;
+
 /// A trace that is not finished: a client's request, and the requests that it caused so far. It is finished when nobody works on
 /// any of them.
 struct OpenTrace {
     recorder: Arc<Recorder>,
     setting: Arc<Setting>,
     levels: Levels,
+    /// The setting chose the request by its rate, and not because it belongs to a client's trace.
+    is_chosen: bool,
+    place: Option<TracePlace>,
     requests: Mutex<Requests>,
 }
 
 struct Requests {
     list: Vec<RequestTrace>,
+    /// The reason why the front end answered with an error.
+    failure: Option<Box<str>>,
     held: MemoryShare,
 }
 
@@ -45,7 +54,7 @@ impl Drop for OpenTrace {
         let requests = self.requests.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut list = std::mem::take(&mut requests.list);
         list.retain(|request| request.id != 0);
-        let is_last_of_count = setting.finish();
+        let is_last_of_count = self.is_chosen && setting.finish();
         let settings = setting.settings();
         setting.sink().finished(FinishedTrace {
             setting: setting.number(),
@@ -53,6 +62,9 @@ impl Drop for OpenTrace {
             is_counted: setting.first_count() > 0 && settings.rate == 1,
             is_last_of_count,
             requests: list,
+            place: self.place.take(),
+            has_timestamps: self.levels.timestamps,
+            failure: requests.failure.take(),
             held: std::mem::replace(&mut requests.held, recorder.memory.hold()),
         });
     }
@@ -63,6 +75,8 @@ pub(crate) struct Span {
     trace: Arc<OpenTrace>,
     /// The place in the list; `None`: there was no room for it.
     index: Option<usize>,
+    /// The id of the model's span in a distributed trace; 0: none.
+    span_id: u64,
     /// The request is that of the client.
     is_root: bool,
 }
@@ -75,11 +89,16 @@ impl fmt::Debug for Span {
 
 impl Span {
     /// Begins a trace with the request of a client.
-    pub fn root(recorder: &Arc<Recorder>, setting: Arc<Setting>) -> Self {
+    pub fn root(
+        recorder: &Arc<Recorder>,
+        setting: Arc<Setting>,
+        is_chosen: bool,
+        place: Option<TracePlace>,
+    ) -> Self {
         let levels = setting.settings().levels;
-        let requests = Requests { list: Vec::new(), held: recorder.memory.hold() };
+        let requests = Requests { list: Vec::new(), failure: None, held: recorder.memory.hold() };
         let (recorder, requests) = (recorder.clone(), Mutex::new(requests));
-        let trace = Arc::new(OpenTrace { recorder, setting, levels, requests });
+        let trace = Arc::new(OpenTrace { recorder, setting, levels, is_chosen, place, requests });
         let id = trace.recorder.next_id();
         Self::of(trace, RequestTrace { id, ..RequestTrace::default() }, true)
     }
@@ -87,6 +106,13 @@ impl Span {
     fn of(trace: Arc<OpenTrace>, request: RequestTrace, is_root: bool) -> Self {
         let mut requests = trace.requests.lock_unpoisoned();
         let has_room = requests.held.try_grow(size_of::<RequestTrace>());
+        let span_id = match &trace.place {
+            None => 0,
+            Some(_) if has_room && trace.levels.timestamps => fastrand::u64(1..),
+            // The model gets no span of its own.
+            Some(place) => place.request.span_id(),
+        };
+        let request = RequestTrace { span_id, ..request };
         let index = has_room.then(|| {
             requests.list.push(request);
             requests.list.len() - 1
@@ -95,13 +121,28 @@ impl Span {
         if index.is_none() {
             trace.recorder.lose();
         }
-        Self { trace, index, is_root }
+        Self { trace, index, span_id, is_root }
+    }
+
+    /// Records that the front end answers with an error.
+    pub fn record_failure(&self, reason: &str) {
+        if self.trace.place.is_none() {
+            return;
+        }
+        let mut requests = self.trace.requests.lock_unpoisoned();
+        requests.failure = kept_text(reason, &mut requests.held);
+    }
+
+    fn record_error(&self, error: &Error) {
+        if self.trace.place.is_some() {
+            self.change(|request, held| request.error = kept_text(error.message(), held));
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut RequestTrace, &mut MemoryShare)) {
         let Some(index) = self.index else { return };
         let mut requests = self.trace.requests.lock_unpoisoned();
-        let Requests { list, held } = &mut *requests;
+        let Requests { list, held, .. } = &mut *requests;
         if let Some(request) = list.get_mut(index) {
             change(request, held);
         }
@@ -118,7 +159,8 @@ impl Span {
     }
 
     fn record_all(&self, events: &[(&'static str, Option<Instant>)]) {
-        if !self.trace.levels.timestamps {
+        // A span needs its times in any case.
+        if !self.trace.levels.timestamps && self.trace.place.is_none() {
             return;
         }
         self.change(|request, held| {
@@ -134,7 +176,8 @@ impl Span {
     }
 
     fn record_tensors(&self, place: TensorPlace, tensors: &[Tensor]) {
-        if self.trace.levels.tensors && self.index.is_some() {
+        // Tensors are not exported.
+        if self.trace.levels.tensors && self.index.is_some() && self.trace.place.is_none() {
             // As in Triton, an empty input is left out.
             let is_shown =
                 |tensor: &&Tensor| place != TensorPlace::QueueInput || !tensor.data.is_empty();
@@ -210,13 +253,19 @@ impl Observer for Span {
     }
 
     fn respond(&self, response: &Response) {
-        if let Some(Ok(response)) = &response.result {
-            self.record_response(response);
+        match &response.result {
+            Some(Ok(response)) => self.record_response(response),
+            Some(Err(error)) => self.record_error(error),
+            None => {}
         }
         // As in Triton, only the responses to the client have this event.
         if self.is_root && response.result.is_some() {
             self.record("INFER_RESPONSE_COMPLETE");
         }
+    }
+
+    fn trace_context(&self) -> Option<TraceContext> {
+        Some(self.trace.place.as_ref()?.request.sibling(self.span_id))
     }
 
     fn child(self: Arc<Self>, _: &str, cause: Cause) -> Option<Arc<dyn Observer>> {
@@ -234,4 +283,11 @@ impl Observer for Span {
         let child = RequestTrace { parent_id, ..RequestTrace::default() };
         Some(Arc::new(Self::of(self.trace.clone(), child, false)))
     }
+}
+
+/// Returns the beginning of an error's text, if there is room for it.
+fn kept_text(text: &str, held: &mut MemoryShare) -> Option<Box<str>> {
+    let text = &text[..text.floor_char_boundary(MOST_ERROR)];
+    // An error is an error also without its text.
+    Some(if held.try_grow(text.len()) { text.into() } else { Box::default() })
 }

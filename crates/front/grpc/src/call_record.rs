@@ -4,13 +4,14 @@ use galatea_frontend::{
     AccessError, Answer, ApiCategory, Call, Exchange, Peer, RequestLog, Subject,
 };
 use galatea_types::{Code, Error, InferResponse, Result, TraceContext};
-use http::{HeaderMap, HeaderName, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use tonic::Status;
 
 use crate::{route::Route, status::status_of};
 
 const PROTOCOL: &str = "grpc";
 const TRACEPARENT: HeaderName = HeaderName::from_static(TraceContext::HEADER);
+const TRACESTATE: HeaderName = HeaderName::from_static(TraceContext::STATE_HEADER);
 /// The name in the log of a call that does not exist.
 const UNKNOWN_CALL: &str = "an unknown gRPC call";
 
@@ -40,7 +41,7 @@ impl CallRecord {
             method: request.method().as_str(),
             path: request.uri().path(),
         };
-        let mut exchange = requests.begin(peer, &call, traceparent(request.headers()));
+        let mut exchange = requests.begin(peer, &call, client_span(request.headers()));
         if route.is_some_and(|route| route.category() == ApiCategory::Health) {
             exchange.mark_routine();
         }
@@ -154,10 +155,10 @@ impl CallRecord {
     }
 }
 
-/// Returns the client's span. Several of them count as none.
-fn traceparent(headers: &HeaderMap) -> Option<&[u8]> {
-    let one = headers.get(TRACEPARENT)?;
-    (headers.get_all(TRACEPARENT).iter().count() == 1).then(|| one.as_bytes())
+/// Returns the client's span.
+fn client_span(headers: &HeaderMap) -> Option<TraceContext> {
+    let all = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    TraceContext::from_headers(all(&TRACEPARENT), all(&TRACESTATE))
 }
 
 fn number(code: tonic::Code) -> u16 {

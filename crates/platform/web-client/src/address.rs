@@ -40,7 +40,7 @@ pub(crate) fn is_this_machine(uri: &Uri) -> bool {
 /// # Errors
 /// For an invalid address, or one of another host without encryption.
 pub fn checked_uri(text: &str) -> Result<Uri, HttpFailure> {
-    let uri = parsed(text)?;
+    let uri = any_uri(text)?;
     if is_plain(&uri) && !is_this_machine(&uri) {
         return Err(invalid(
             text,
@@ -50,7 +50,11 @@ pub fn checked_uri(text: &str) -> Result<Uri, HttpFailure> {
     Ok(uri)
 }
 
-fn parsed(text: &str) -> Result<Uri, HttpFailure> {
+/// Parses an address, which may be plain HTTP to any host. Use it only for what is sent there, never for what runs here.
+///
+/// # Errors
+/// For an invalid address.
+pub fn any_uri(text: &str) -> Result<Uri, HttpFailure> {
     let uri: Uri = text.parse().map_err(|_| invalid(text, "is not valid"))?;
     let has_user = host(&uri).contains('@');
     match uri.scheme_str() {
@@ -79,7 +83,7 @@ pub(crate) fn redirected(
         .and_then(|location| Url::parse(&from.to_string()).ok()?.join(location).ok());
     let joined =
         joined.ok_or_else(|| failed("it redirects to an address that is not valid".to_owned()))?;
-    let check = if allows_plain { parsed } else { checked_uri };
+    let check = if allows_plain { any_uri } else { checked_uri };
     let target = check(joined.as_str()).map_err(|failure| failure.within(host(from)))?;
     if !is_plain(from) && is_plain(&target) {
         return Err(failed(format!("it redirects to '{}', which is not encrypted", host(&target))));

@@ -33,6 +33,18 @@ pub struct ClientSettings {
     pub roots: Roots,
     /// Time limits of servers.
     pub limits: TimeLimits,
+    /// The version of HTTP.
+    pub version: HttpVersion,
+}
+
+/// The version of HTTP that a client speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2 alone, also without encryption.
+    Http2,
 }
 
 /// Time limits of servers.
@@ -52,7 +64,8 @@ impl ClientSettings {
         let connect = Duration::from_secs(5);
         let (head, body) = (Duration::from_secs(30), Duration::from_secs(30));
         let limits = TimeLimits { connect, head, body };
-        Self { proxies: Proxies::of(environment), roots: Roots::Machine, limits }
+        let (roots, version) = (Roots::Machine, HttpVersion::default());
+        Self { proxies: Proxies::of(environment), roots, limits, version }
     }
 }
 
@@ -72,17 +85,19 @@ impl HttpClient {
         tcp.set_connect_timeout(Some(settings.limits.connect));
         tcp.set_nodelay(true);
         let tls = roots::tls(&settings.roots)?;
-        let encrypted = || {
-            let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone());
-            builder.https_or_http().enable_http1()
-        };
-        let to_proxy = encrypted().wrap_connector(tcp.clone());
+        let encrypted =
+            || HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+        let to_proxy = encrypted().enable_http1().wrap_connector(tcp.clone());
         let route = Route { tcp, to_proxy, proxies: settings.proxies.clone() };
         let client = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(IDLE_PER_HOST)
             .pool_idle_timeout(Duration::from_secs(60))
             .pool_timer(TokioTimer::new())
-            .build(encrypted().wrap_connector(route));
+            .http2_only(settings.version == HttpVersion::Http2)
+            .build(match settings.version {
+                HttpVersion::Http1 => encrypted().enable_http1().wrap_connector(route),
+                HttpVersion::Http2 => encrypted().enable_http2().wrap_connector(route),
+            });
         Ok(Self { client, limits: settings.limits })
     }
 

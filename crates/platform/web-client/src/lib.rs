@@ -17,9 +17,9 @@ mod roots;
 mod web_client;
 
 pub use self::{
-    address::{checked_uri, is_plain, is_same, shown},
+    address::{any_uri, checked_uri, is_plain, is_same, shown},
     body::HttpBody,
-    client::{ClientSettings, HttpClient, TimeLimits},
+    client::{ClientSettings, HttpClient, HttpVersion, TimeLimits},
     failure::{HttpFailure, Problem},
     get::{Answer, Get},
     proxies::Proxies,

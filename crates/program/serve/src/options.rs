@@ -7,6 +7,7 @@ use galatea_engine::EngineOptions;
 use galatea_frontend::{ClientLimitSettings, ConnectionSettings, TlsFiles};
 use galatea_grpc::GrpcOptions;
 use galatea_http::{CloudFrontEnd, HttpOptions};
+use galatea_otlp::ExportOptions;
 use galatea_response_cache::RedisSettings;
 use galatea_runtimes::ProgressMaker;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
@@ -27,6 +28,8 @@ pub struct ServeOptions {
     pub access_log: Option<AccessTarget>,
     /// The traces of requests: `--trace-config`.
     pub trace: TraceOptions,
+    /// The way of spans to a collector, in mode `opentelemetry`.
+    pub trace_export: ExportOptions,
     /// The file of clients' permissions; `None`: anybody may do anything.
     pub auth_policy: Option<PathBuf>,
     /// Without a policy, nobody may change the server.

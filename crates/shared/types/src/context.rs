@@ -19,9 +19,9 @@ pub struct RequestContext {
     pub identity: Option<Arc<Identity>>,
     /// The observers of the start and the end of the request, and of the requests that it causes.
     pub observers: Observers,
-    /// The span of the request in its client's trace, if the client has named one.
+    /// The span of the request, if the client has named one of its own or spans are exported.
     ///
-    /// Boxed: few clients name one, and the context of every request is moved many times.
+    /// Boxed: few requests have one, and the context of every request is moved many times.
     pub trace_context: Option<Box<TraceContext>>,
     /// The instants of the request.
     pub timeline: Timeline,
@@ -66,12 +66,14 @@ impl RequestContext {
         times: Arc<StepTimes>,
         cancellation: Cancellation,
     ) -> Self {
+        let observers = self.observers.child(model, Cause::Step);
+        let below = || self.trace_context.as_ref().map(|trace| trace.child());
         Self {
             cancellation,
             origin: Origin::Step(times),
             identity: self.identity.clone(),
-            observers: self.observers.child(model, Cause::Step),
-            trace_context: self.trace_context.as_ref().map(|trace| Box::new(trace.child())),
+            trace_context: observers.trace_context().or_else(below).map(Box::new),
+            observers,
             timeline: Timeline::new(now),
             // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),

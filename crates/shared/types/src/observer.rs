@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Instant};
 
 use smallvec::SmallVec;
 
-use crate::{InferRequest, Origin, Responder, Response, ResponseSink, Timeline};
+use crate::{InferRequest, Origin, Responder, Response, ResponseSink, Timeline, TraceContext};
 
 /// The start of a request: its model has received or refused it.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,11 @@ pub trait Observer: fmt::Debug + Send + Sync {
     /// answer that is sent.
     fn sent(&self, _: Instant) {}
 
+    /// Returns the span under which this observer exports the request, if it does.
+    fn trace_context(&self) -> Option<TraceContext> {
+        None
+    }
+
     /// Makes the observer of a request to `model` that this one causes. The parent's id is the one from this observer's start.
     /// `None` leaves that request without an observer.
     fn child(self: Arc<Self>, model: &str, cause: Cause) -> Option<Arc<dyn Observer>>;
@@ -85,6 +90,11 @@ impl Observers {
     /// Reports to all that the answer is sent.
     pub fn sent(&self, at: Instant) {
         self.0.iter().for_each(|observer| observer.sent(at));
+    }
+
+    /// Returns the span under which the request is exported, if it is.
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        self.0.iter().find_map(|observer| observer.trace_context())
     }
 
     /// Makes a responder that shows the responses to the observers that want them, and then gives them to `responder`.

@@ -1,6 +1,6 @@
 //! The span of a distributed trace that a request belongs to, in the terms of W3C Trace Context.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Length of a `traceparent` of the version that this code writes.
 const LENGTH: usize = 55;
@@ -8,17 +8,40 @@ const LENGTH: usize = 55;
 /// The flags that this version of the standard knows: sampled, and a random trace id.
 const KNOWN_FLAGS: u8 = 0b11;
 
-/// A span of a trace, as the header `traceparent` names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The flag of a trace that is recorded.
+const SAMPLED: u8 = 0b01;
+
+/// Most bytes of a `tracestate`. A longer one is dropped, which the standard allows.
+const MAX_STATE: usize = 512;
+
+/// Most entries of a `tracestate`.
+const MAX_STATE_ENTRIES: usize = 32;
+
+/// A span of a trace, as the headers `traceparent` and `tracestate` name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: u128,
     span_id: u64,
     flags: u8,
+    /// Entries of tracing systems, which belong to the whole trace.
+    state: Option<Arc<str>>,
 }
 
 impl TraceContext {
     /// The name of the header and the metadata with the trace context.
     pub const HEADER: &'static str = "traceparent";
+    /// The name of the header and the metadata with the entries of tracing systems.
+    pub const STATE_HEADER: &'static str = "tracestate";
+
+    /// Reads the headers of a request. Several of `traceparent` count as none; several of `tracestate` are one list.
+    pub fn from_headers<'a>(
+        mut parents: impl Iterator<Item = &'a [u8]>,
+        states: impl Iterator<Item = &'a [u8]>,
+    ) -> Option<Self> {
+        let parent = parents.next()?;
+        let context = Self::parse(parent).filter(|_| parents.next().is_none())?;
+        Some(Self { state: state(states), ..context })
+    }
 
     /// Reads a header. `None` when it is malformed; the standard treats it as not sent.
     ///
@@ -36,12 +59,36 @@ impl TraceContext {
         let span_id = u64::try_from(number(known.get(36..52)?)?).ok()?;
         let flags = u8::try_from(number(known.get(53..)?)?).ok()? & KNOWN_FLAGS;
         let is_valid = is_whole && has_dashes && trace_id != 0 && span_id != 0;
-        is_valid.then_some(Self { trace_id, span_id, flags })
+        is_valid.then_some(Self { trace_id, span_id, flags, state: None })
+    }
+
+    /// Begins a trace that is recorded.
+    pub fn begin() -> Self {
+        let (trace_id, span_id) = (fastrand::u128(1..), fastrand::u64(1..));
+        Self { trace_id, span_id, flags: SAMPLED, state: None }
     }
 
     /// Makes a new span of the same trace, below this one.
     pub fn child(&self) -> Self {
-        Self { span_id: fastrand::u64(1..), ..*self }
+        self.sibling(fastrand::u64(1..))
+    }
+
+    /// Returns the span with this id of the same trace.
+    #[must_use]
+    pub fn sibling(&self, span_id: u64) -> Self {
+        Self { span_id, ..self.clone() }
+    }
+
+    /// Returns the same span, of a trace that is recorded.
+    #[must_use]
+    pub fn sampled(self) -> Self {
+        Self { flags: self.flags | SAMPLED, ..self }
+    }
+
+    /// Returns the same span, with the entries of tracing systems in this header.
+    #[must_use]
+    pub fn with_state(self, header: &[u8]) -> Self {
+        Self { state: state([header].into_iter()), ..self }
     }
 
     /// Returns the id of the trace.
@@ -53,6 +100,36 @@ impl TraceContext {
     pub fn span_id(&self) -> u64 {
         self.span_id
     }
+
+    /// Returns the entries of tracing systems, as the header `tracestate` has them.
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+}
+
+/// Joins the lists of entries. `None` when there are none, or they are malformed or too long.
+fn state<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Option<Arc<str>> {
+    let (mut joined, mut count) = (String::new(), 0);
+    for header in headers {
+        let text = std::str::from_utf8(header).ok()?;
+        let is_printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        if text.len() > MAX_STATE || !is_printable {
+            return None;
+        }
+        for entry in text.split(',').map(|entry| entry.trim_matches([' ', '\t'])) {
+            if entry.is_empty() {
+                continue;
+            }
+            entry.split_once('=').filter(|(key, value)| ![*key, *value].contains(&""))?;
+            count += 1;
+            if !joined.is_empty() {
+                joined.push(',');
+            }
+            joined.push_str(entry);
+        }
+    }
+    let fits = joined.len() <= MAX_STATE && count <= MAX_STATE_ENTRIES && !joined.contains('\t');
+    (fits && count > 0).then(|| joined.into())
 }
 
 /// Formats it as the header.
@@ -120,6 +197,65 @@ mod tests {
         ] {
             assert_eq!(parse(text), None, "{text:?}");
         }
+    }
+
+    fn with_states(states: &[&str]) -> Option<String> {
+        let states = states.iter().map(|state| state.as_bytes());
+        let context = TraceContext::from_headers([HEADER.as_bytes()].into_iter(), states);
+        context.expect("good").state().map(str::to_owned)
+    }
+
+    #[test]
+    fn entries_of_tracing_systems_are_kept_in_order() {
+        assert_eq!(with_states(&["a=1"]).as_deref(), Some("a=1"));
+        assert_eq!(
+            with_states(&["a=1 , b@c=x=y,,", "\td=\"e\""]).as_deref(),
+            Some("a=1,b@c=x=y,d=\"e\"")
+        );
+        let context = parse(HEADER).expect("good").with_state(b"a=1");
+        assert_eq!(
+            (context.child().state(), context.sibling(7).state()),
+            (Some("a=1"), Some("a=1"))
+        );
+    }
+
+    #[test]
+    fn malformed_entries_are_dropped_and_the_span_stays() {
+        let (long, many) = (format!("a={}", "b".repeat(MAX_STATE)), "a=1,".repeat(33));
+        for states in [
+            &[][..],
+            &[""],
+            &[", ,"],
+            &["a"],
+            &["a=1", "=b"],
+            &["a=é"],
+            &["a=1\n"],
+            &["a=b\tc"],
+            &[&long],
+            &[&many],
+        ] {
+            assert_eq!(with_states(states), None, "{states:?}");
+        }
+        assert!(with_states(&[&long[..MAX_STATE]]).is_some());
+    }
+
+    #[test]
+    fn several_spans_count_as_none() {
+        let one = HEADER.as_bytes();
+        let read = |parents: &[&'static [u8]]| {
+            TraceContext::from_headers(parents.iter().copied(), std::iter::empty())
+        };
+        assert_eq!(read(&[one]), parse(HEADER));
+        assert_eq!((read(&[one, one]), read(&[])), (None, None));
+    }
+
+    #[test]
+    fn a_recorded_trace_is_handed_on_as_such() {
+        let quiet = parse(&HEADER.replace("-01", "-00")).expect("good");
+        assert_eq!(quiet.sampled().to_string(), HEADER);
+        let (one, two) = (TraceContext::begin(), TraceContext::begin());
+        assert_ne!(one.trace_id(), two.trace_id());
+        assert_eq!(parse(&one.to_string()), Some(one));
     }
 
     #[test]

@@ -79,8 +79,10 @@ pub(crate) fn start(
     let responder = Responder::calling(sink);
     let models = &connection.services.server.models;
     let observers = connection.requests.observers_of_call(head.key, head.model);
+    let passed = || head.trace_context().map(|trace| trace.child());
+    let trace_context = observers.trace_context().or_else(passed).map(Box::new);
     let mut context = RequestContext::from_model(cancellation, observers);
-    context.trace_context = head.trace_context().map(|trace| Box::new(trace.child()));
+    context.trace_context = trace_context;
     let checked = admitted.map_err(Error::from).and_then(|_held| received_request(&head, inputs));
     let checked = checked.and_then(|request| {
         if !is_admitted {

@@ -1,6 +1,9 @@
 //! A worker's request in a message.
 
+use std::borrow::Cow;
+
 use galatea_types::TraceContext;
+use serde::Deserialize;
 
 use crate::wire::{
     read::{ProtocolError, Reader, size},
@@ -67,13 +70,24 @@ impl<'a> RequestHead<'a> {
     }
 }
 
+/// A span, as Triton gives it to models.
+#[derive(Deserialize)]
+struct SpanDocument<'a> {
+    #[serde(borrow)]
+    traceparent: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tracestate: Cow<'a, str>,
+}
+
 impl RequestHead<'_> {
     /// Parses the span that caused the request, if the model has passed it on.
     pub fn trace_context(&self) -> Option<TraceContext> {
-        let (_, value) = self.trace.split_once(TraceContext::HEADER)?;
-        let value = value.strip_prefix('"')?.trim_start().strip_prefix(':')?;
-        let value = value.trim_start().strip_prefix('"')?;
-        TraceContext::parse(value.split('"').next()?.as_bytes())
+        if self.trace.is_empty() {
+            return None;
+        }
+        let span: SpanDocument<'_> = serde_json::from_str(self.trace).ok()?;
+        let context = TraceContext::parse(span.traceparent.as_bytes())?;
+        Some(context.with_state(span.tracestate.as_bytes()))
     }
 }
 

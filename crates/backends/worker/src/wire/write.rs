@@ -113,7 +113,7 @@ pub struct SentRequest<'a> {
     /// Names of the requested outputs, or of all of the model's.
     pub outputs: &'a [Arc<str>],
     /// The request's span.
-    pub trace: Option<TraceContext>,
+    pub trace: Option<&'a TraceContext>,
 }
 
 /// Appends a request to `message`.
@@ -160,8 +160,15 @@ pub fn put_request(
 }
 
 /// Formats a span as Triton gives it to models.
-fn trace_json(span: TraceContext) -> String {
-    format!("{{\"{}\":\"{span}\"}}", TraceContext::HEADER)
+fn trace_json(span: &TraceContext) -> String {
+    let parent = format!("\"{}\":\"{span}\"", TraceContext::HEADER);
+    match span.state() {
+        None => format!("{{{parent}}}"),
+        Some(state) => {
+            let state = state.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("{{{parent},\"{}\":\"{state}\"}}", TraceContext::STATE_HEADER)
+        }
+    }
 }
 
 /// Appends the response to the request `key`. Key 0 means the answer to the worker's own BLS request. `None`: a response

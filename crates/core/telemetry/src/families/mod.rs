@@ -186,7 +186,7 @@ families! {
         pub LOG_LINES_LOST = counter("galatea_log_lines_lost_total",
             "Lines that the server could not write, or not fast enough, by log").labels(&["log"]);
         pub TRACES_LOST = counter("galatea_traces_lost_total",
-            "Traces, or parts of one, that found no room in the memory for traces or could not be written");
+            "Traces, or parts of one, that found no room in the memory for traces, or could not be written or delivered");
         pub AUTH_FAILURES = counter("galatea_auth_failures_total",
             "Requests that the server refused because of missing, wrong or insufficient credentials, by reason")
             .labels(&["reason"]).shown("with `--auth-policy`");

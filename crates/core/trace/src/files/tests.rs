@@ -40,6 +40,9 @@ fn trace(id: u64, setting: u64, log_frequency: u32) -> FinishedTrace {
     let request =
         RequestTrace { id, model: Some("m".into()), version: 1, ..RequestTrace::default() };
     FinishedTrace {
+        place: None,
+        has_timestamps: true,
+        failure: None,
         setting,
         log_frequency,
         is_counted: false,

@@ -75,6 +75,18 @@ impl Table {
             || self.models.values().any(|model| model.setting.can_trace())
     }
 
+    /// Returns whether any request that belongs to a client's trace may be traced.
+    pub fn follows_clients(&self) -> bool {
+        self.server.setting.follows_clients()
+            || self.models.values().any(|model| model.setting.follows_clients())
+    }
+
+    /// Returns whether any setting asks for tensors.
+    pub fn has_tensors(&self) -> bool {
+        let all = self.models.values().chain([&self.server]);
+        all.into_iter().any(|scope| scope.setting.settings().levels.tensors)
+    }
+
     /// Returns the table after a change of the server, or of a model.
     ///
     /// # Errors

@@ -15,8 +15,9 @@ use crate::{
     change::{SettingsChange, SettingsError},
     files::TraceFiles,
     recorder::Recorder,
+    request_trace::{ClientSpan, TracePlace},
     setting::Setting,
-    settings::{SettingValue, Settings, TraceOptions},
+    settings::{SettingValue, Settings, TraceMode, TraceOptions},
     sink::{TraceSink, Unwritten},
     span::Span,
     table::Table,
@@ -29,6 +30,10 @@ pub struct Tracer {
     has_destination: bool,
     recorder: Arc<Recorder>,
     is_on: AtomicBool,
+    /// Requests that belong to a client's trace may be traced, whatever rate and count say.
+    follows_clients: AtomicBool,
+    /// The log has a line about tensors, which are not exported.
+    has_told_of_tensors: AtomicBool,
     table: ArcSwap<Table>,
     /// MemoryShare while the table is replaced.
     changing: Mutex<()>,
@@ -55,20 +60,43 @@ impl Tracer {
 
     /// Makes a tracer that gives its traces to `sink`.
     pub fn with_sink(options: TraceOptions, sink: Arc<dyn TraceSink>, clock: Clock) -> Self {
-        let has_destination = !options.file.as_os_str().is_empty();
+        let has_destination = options.has_destination();
         let next_setting = AtomicU64::new(0);
         let mut make = setting_maker(&next_setting, has_destination, &sink);
         let table = Table::new(options.settings, &mut make);
         drop(make);
-        Self {
+        let tracer = Self {
             has_destination,
             recorder: Arc::new(Recorder::new(clock, sink.clone(), options.traces_all_calls)),
-            is_on: AtomicBool::new(table.can_trace()),
+            is_on: AtomicBool::default(),
+            follows_clients: AtomicBool::default(),
+            has_told_of_tensors: AtomicBool::default(),
             table: ArcSwap::from_pointee(table),
             changing: Mutex::default(),
             next_setting,
             sink,
             options,
+        };
+        tracer.follow_table();
+        tracer
+    }
+
+    /// Returns whether traces are spans of distributed traces.
+    pub(crate) fn exports_spans(&self) -> bool {
+        self.options.mode == TraceMode::OpenTelemetry
+    }
+
+    /// Reads from the table what may be traced.
+    fn follow_table(&self) {
+        let table = self.table.load();
+        self.is_on.store(table.can_trace(), Relaxed);
+        let follows_clients = self.exports_spans() && table.follows_clients();
+        self.follows_clients.store(follows_clients, Relaxed);
+        let has_lost_tensors = self.exports_spans() && table.has_tensors();
+        if has_lost_tensors && !self.has_told_of_tensors.swap(true, Relaxed) {
+            log::warn!(
+                "trace level TENSORS has no effect: tensors are not exported in mode 'opentelemetry'"
+            );
         }
     }
 
@@ -89,9 +117,8 @@ impl Tracer {
         let _changing = self.changing.lock_unpoisoned();
         let mut make = setting_maker(&self.next_setting, self.has_destination, &self.sink);
         let changed = self.table.load().changed(model, change, self.has_destination, &mut make);
-        let table = changed.map_err(SettingsError::Invalid)?;
-        self.is_on.store(table.can_trace(), Relaxed);
-        self.table.store(Arc::new(table));
+        self.table.store(Arc::new(changed.map_err(SettingsError::Invalid)?));
+        self.follow_table();
         Ok(())
     }
 
@@ -101,21 +128,28 @@ impl Tracer {
         self.is_on.load(Relaxed)
     }
 
+    /// Returns whether a request that belongs to a client's trace may be traced.
+    pub(crate) fn follows_clients(&self) -> bool {
+        self.follows_clients.load(Relaxed)
+    }
+
     pub(crate) fn recorder(&self) -> &Arc<Recorder> {
         &self.recorder
     }
 
-    /// Counts a request to `model`. Returns its trace if it is traced.
-    pub(crate) fn choose(&self, model: &str) -> Option<Arc<Span>> {
+    /// Counts a request to `model`. Returns its trace if it is traced. `client` is its span if the client has one.
+    pub(crate) fn choose(&self, model: &str, client: Option<&ClientSpan>) -> Option<Arc<Span>> {
         let setting = self.table.load().setting(Some(model)).clone();
-        if !setting.choose() {
+        let is_chosen = setting.choose();
+        let is_followed = client.is_some() && self.follows_clients() && setting.follows_clients();
+        if !is_chosen && !is_followed {
             return None;
         }
-        if !setting.can_trace() {
+        if is_chosen && !setting.can_trace() {
             self.turn_off_if_used_up();
         }
-        let span = Span::root(&self.recorder, setting);
-        Some(Arc::new(span))
+        let place = self.exports_spans().then(|| TracePlace::new(client));
+        Some(Arc::new(Span::root(&self.recorder, setting, is_chosen, place)))
     }
 
     /// Turns tracing off when no setting has anything left to trace.
@@ -134,6 +168,7 @@ impl Tracer {
         {
             let _changing = self.changing.lock_unpoisoned();
             self.is_on.store(false, Relaxed);
+            self.follows_clients.store(false, Relaxed);
             let mut make = setting_maker(&self.next_setting, false, &self.sink);
             self.table.store(Arc::new(Table::new(self.options.settings, &mut make)));
         }

@@ -58,7 +58,7 @@ fn response() -> InferResponse {
 
 /// Plays a request up to its answer.
 fn play(tracer: &Arc<Tracer>, clock: &ManualClock, has_queue: bool) -> bool {
-    let Some(mut front_end) = tracer.begin(Protocol::Http) else { return false };
+    let Some(mut front_end) = tracer.begin(Protocol::Http, None) else { return false };
     let tick = || clock.advance(Duration::from_nanos(10));
     tick();
     front_end.record_received();
@@ -127,7 +127,7 @@ fn a_caller_that_is_gone_gets_no_response_complete() {
 #[test]
 fn responses_are_shown_and_an_answer_without_a_queue_counts_as_queued() {
     let (tracer, sink, clock) = tracer(BOTH, 1);
-    let mut front_end = tracer.begin(Protocol::Grpc).expect("on");
+    let mut front_end = tracer.begin(Protocol::Grpc, None).expect("on");
     front_end.set_model("m");
     let mut observers = Observers::default();
     observers.add(front_end.observer().expect("traced"));
@@ -153,7 +153,7 @@ fn responses_are_shown_and_an_answer_without_a_queue_counts_as_queued() {
 #[test]
 fn steps_are_children_and_calls_only_if_the_model_passes_its_trace() {
     let (tracer, sink, _clock) = tracer(Levels { timestamps: true, tensors: false }, 1);
-    let mut front_end = tracer.begin(Protocol::Http).expect("on");
+    let mut front_end = tracer.begin(Protocol::Http, None).expect("on");
     front_end.set_model("m");
     let parent = front_end.observer().expect("traced");
     let (request, origin) = (InferRequest::new("step"), Origin::Model);
@@ -184,7 +184,7 @@ fn every_nth_request_is_traced_and_a_change_starts_anew() {
     count.set(NumberField::Count, "1", Protocol::Http).expect("a number");
     tracer.change(None, &count).expect("good");
     assert_eq!(traced(9), 1);
-    assert!(tracer.begin(Protocol::Http).is_none(), "nothing is left to trace");
+    assert!(tracer.begin(Protocol::Http, None).is_none(), "nothing is left to trace");
     let left = tracer.settings(None).into_iter().find(|(name, _)| name == "trace_count");
     assert_eq!(left.map(|(_, value)| value), Some(SettingValue::One("0".into())));
     count.clear(NumberField::Count);
@@ -192,17 +192,17 @@ fn every_nth_request_is_traced_and_a_change_starts_anew() {
     tracer.change(None, &count).expect("good");
     assert_eq!(traced(2), 1);
     tracer.close();
-    assert!(tracer.begin(Protocol::Http).is_none());
+    assert!(tracer.begin(Protocol::Http, None).is_none());
 }
 
 #[test]
 fn a_request_without_a_model_or_that_is_off_is_not_traced() {
     let off = Arc::new(Tracer::default());
-    assert!(off.begin(Protocol::Http).is_none());
+    assert!(off.begin(Protocol::Http, None).is_none());
     let (tracer, sink, _clock) = tracer(BOTH, 1);
-    drop(tracer.begin(Protocol::Http).expect("on"));
+    drop(tracer.begin(Protocol::Http, None).expect("on"));
     assert!(sink.traces.lock_unpoisoned().is_empty());
-    let mut unread = tracer.begin(Protocol::Http).expect("on");
+    let mut unread = tracer.begin(Protocol::Http, None).expect("on");
     unread.set_model("m");
     unread.record_received();
     drop(unread);
@@ -215,7 +215,7 @@ fn a_request_without_a_model_or_that_is_off_is_not_traced() {
 fn long_tensors_are_left_out_and_text_takes_room_before_it_is_written() {
     let traced = |data: Vec<u8>| {
         let (tracer, sink, _) = tracer(BOTH, 1);
-        let mut front_end = tracer.begin(Protocol::Http).expect("on");
+        let mut front_end = tracer.begin(Protocol::Http, None).expect("on");
         front_end.set_model("m");
         let mut observers = Observers::default();
         observers.add(front_end.observer().expect("traced"));

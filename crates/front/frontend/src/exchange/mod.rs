@@ -13,7 +13,7 @@ use std::{
 };
 
 use galatea_telemetry::access_log::{AccessLog, AccessRecord};
-use galatea_trace::{FrontEndTrace, SendTrace, Tracer};
+use galatea_trace::{ClientSpan, FrontEndTrace, SendTrace, Tracer};
 use galatea_types::{
     CallRecord, Code, Error, Identity, InferRequest, Observers, Protocol, RequestContext,
     TraceContext,
@@ -110,8 +110,8 @@ struct OpenExchange {
     peer: Peer,
     identity: Option<Arc<Identity>>,
     subject: Subject,
-    /// The spans, if the client sent one of its own.
-    spans: Option<Box<Spans>>,
+    /// The span of the request, if the client sent one of its own.
+    span: Option<Box<ClientSpan>>,
     /// The request was submitted to its model. From then on the model's side logs faults, with all their causes.
     is_submitted: bool,
     is_routine: bool,
@@ -119,20 +119,6 @@ struct OpenExchange {
     entry: Option<Box<Entry>>,
     /// The trace, if requests are traced.
     trace: Option<Box<FrontEndTrace>>,
-}
-
-/// The spans of one trace.
-#[derive(Clone, Copy, Debug)]
-struct Spans {
-    client: TraceContext,
-    request: TraceContext,
-}
-
-impl Spans {
-    /// Returns the spans of a request below this span of the client.
-    fn below(client: TraceContext) -> Box<Self> {
-        Box::new(Self { client, request: client.child() })
-    }
 }
 
 /// The additional data for the access log.
@@ -152,14 +138,14 @@ struct Entry {
 }
 
 impl RequestLog {
-    /// Begins the record of a request. `trace` is the client's `traceparent` header.
+    /// Begins the record of a request. `client` is the span that the client has sent.
     #[inline]
-    pub fn begin(&self, peer: Peer, call: &Call<'_>, trace: Option<&[u8]>) -> Exchange {
+    pub fn begin(&self, peer: Peer, call: &Call<'_>, client: Option<TraceContext>) -> Exchange {
         log::debug!("{} request: {call}", title(call.protocol));
-        let spans = trace.and_then(TraceContext::parse).map(Spans::below);
+        let span = client.map(|client| Box::new(ClientSpan::below(client)));
         let entry = self.access.as_ref().map(|log| Entry::new(log.clone(), call));
-        let mut open = OpenExchange::new(call.protocol, peer, spans, entry);
-        open.trace = self.begin_trace(call.protocol);
+        let mut open = OpenExchange::new(call.protocol, peer, span, entry);
+        open.trace = self.begin_trace(&open);
         Exchange(Some(open))
     }
 
@@ -167,14 +153,15 @@ impl RequestLog {
     pub fn begin_next(&self, exchange: &Exchange) -> Exchange {
         let mut next = exchange.of_same_call();
         if let Some(open) = &mut next.0 {
-            open.trace = self.begin_trace(open.protocol);
+            open.trace = self.begin_trace(open);
         }
         next
     }
 
     #[inline]
-    fn begin_trace(&self, protocol: &str) -> Option<Box<FrontEndTrace>> {
-        self.tracer.begin(if protocol == "grpc" { Protocol::Grpc } else { Protocol::Http })
+    fn begin_trace(&self, open: &OpenExchange) -> Option<Box<FrontEndTrace>> {
+        let protocol = if open.protocol == "grpc" { Protocol::Grpc } else { Protocol::Http };
+        self.tracer.begin(protocol, open.span.as_deref())
     }
 }
 
@@ -182,7 +169,7 @@ impl OpenExchange {
     fn new(
         protocol: &'static str,
         peer: Peer,
-        spans: Option<Box<Spans>>,
+        span: Option<Box<ClientSpan>>,
         entry: Option<Box<Entry>>,
     ) -> Self {
         Self {
@@ -190,7 +177,7 @@ impl OpenExchange {
             peer,
             identity: None,
             subject: Subject::default(),
-            spans,
+            span,
             is_submitted: false,
             is_routine: false,
             entry,
@@ -229,8 +216,8 @@ impl Exchange {
         let Some(open) = &self.0 else { return Exchange(None) };
         let entry = open.entry.as_ref();
         let entry = entry.map(|entry| Entry::new(entry.log.clone(), &entry.call(open.protocol)));
-        let spans = open.spans.as_ref().map(|spans| Spans::below(spans.client));
-        let mut other = OpenExchange::new(open.protocol, open.peer, spans, entry);
+        let span = open.span.as_ref().map(|span| Box::new(ClientSpan::below(span.client.clone())));
+        let mut other = OpenExchange::new(open.protocol, open.peer, span, entry);
         other.identity.clone_from(&open.identity);
         Exchange(Some(other))
     }
@@ -307,6 +294,7 @@ impl Exchange {
     /// Reports that one response of the request is an error. The request continues.
     pub fn report_failure(&mut self, error: &Error, call: &Call<'_>) {
         if let Some(open) = &self.0 {
+            open.trace_failure(error.message());
             open.tell_failure((error.code(), error.message()), call, None);
         }
     }
@@ -319,10 +307,11 @@ impl Exchange {
     /// Finishes the record with the answer. `call` is only called if something is reported.
     #[inline]
     pub fn finish<'c>(&mut self, call: impl FnOnce() -> Call<'c>, answer: &Answer<'_>) {
-        if let Some(open) = self.0.take()
-            && (open.entry.is_some()
-                || answer.failure.is_some()
-                || log::log_enabled!(log::Level::Debug))
+        let Some(open) = self.0.take() else { return };
+        if let Some((_, reason)) = answer.failure {
+            open.trace_failure(reason);
+        }
+        if open.entry.is_some() || answer.failure.is_some() || log::log_enabled!(log::Level::Debug)
         {
             open.finish(&call(), answer);
         }
@@ -351,9 +340,13 @@ impl CallRecord for Exchange {
         let Some(open) = &mut self.0 else { return };
         open.is_submitted = true;
         open.subject.record_submitted(request, context);
-        context.trace_context = open.spans.as_ref().map(|spans| Box::new(spans.request));
-        let observer = open.trace.as_ref().and_then(|trace| trace.observer());
-        observer.into_iter().for_each(|observer| context.observers.add(observer));
+        if let Some(observer) = open.trace.as_ref().and_then(|trace| trace.observer()) {
+            context.trace_context = observer.trace_context().map(Box::new);
+            context.observers.add(observer);
+        }
+        if let (None, Some(span)) = (&context.trace_context, &open.span) {
+            context.trace_context = Some(Box::new(span.request.clone()));
+        }
         if let Some(entry) = &mut open.entry {
             context.timeline.arrived = Some(entry.since);
             context.observers.add(entry.times.clone());
@@ -367,6 +360,13 @@ impl OpenExchange {
     fn choose_trace(&mut self) {
         if let (Some(trace), Some(model)) = (&mut self.trace, self.subject.found_model()) {
             trace.set_model(model);
+        }
+    }
+
+    /// Records in the trace that the answer is an error.
+    fn trace_failure(&self, reason: &str) {
+        if let Some(trace) = &self.trace {
+            trace.record_failure(reason);
         }
     }
 
@@ -405,7 +405,7 @@ impl OpenExchange {
             compute: times.map(|(_, compute)| compute),
             total: sent.saturating_duration_since(entry.since),
             identity: self.identity.as_ref().map_or("", |identity| identity.name()),
-            trace: self.spans.as_ref().map(|spans| (spans.client, spans.request)),
+            trace: self.span.as_ref().map(|span| (&span.client, &span.request)),
         });
     }
 
@@ -442,7 +442,7 @@ impl OpenExchange {
             version: self.subject.version(),
             id: self.subject.id(),
             call,
-            trace: self.spans.as_ref().map(|spans| &spans.request as &dyn fmt::Display),
+            trace: self.span.as_ref().map(|span| &span.request as &dyn fmt::Display),
             code,
             reason,
         });
@@ -474,6 +474,7 @@ impl Drop for Exchange {
         let unknown = Call { protocol: open.protocol, method: "", path: "a request" };
         let call = open.entry.as_ref().map_or(unknown, |entry| entry.call(open.protocol));
         let failure = Some((code, reason));
+        open.trace_failure(reason);
         open.finish(&call, &Answer { status, bytes: 0, is_good: false, failure });
     }
 }

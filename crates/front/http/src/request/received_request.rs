@@ -25,11 +25,10 @@ pub(crate) fn call_of(head: &RequestHead) -> Call<'_> {
     Call { protocol: PROTOCOL, method: head.method().as_str(), path: head.path() }
 }
 
-/// Returns the client's span. Several of them count as none.
-fn traceparent(head: &RequestHead) -> Option<&[u8]> {
-    let mut all = head.get_all(TraceContext::HEADER);
-    let one = all.next()?;
-    all.next().is_none().then_some(one)
+/// Returns the client's span.
+fn client_span(head: &RequestHead) -> Option<TraceContext> {
+    let all = |name| head.get_all(name);
+    TraceContext::from_headers(all(TraceContext::HEADER), all(TraceContext::STATE_HEADER))
 }
 
 pub(crate) struct ReceivedRequest<'c> {
@@ -84,7 +83,7 @@ impl<'c> ReceivedRequest<'c> {
         let (peer, options) = (connection.client.peer, &state.options);
         let (caller, forwarding) = (Caller::default(), &options.header_forwarding);
         Self {
-            exchange: options.requests.begin(peer, &call_of(head), traceparent(head)),
+            exchange: options.requests.begin(peer, &call_of(head), client_span(head)),
             sender: Sender { head, caller, share: None, forwarding },
             activity,
             connection,

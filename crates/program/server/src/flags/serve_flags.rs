@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use galatea_backend_python::WorkerOptions;
 use galatea_command_line::Notice;
 use galatea_engine::ResourceSupply;
+use galatea_otlp::ExportOptions;
 use galatea_serve::ServeOptions;
 use galatea_trace::{Levels, TraceMode};
 
@@ -93,6 +94,10 @@ pub struct TraceFlags {
     pub(super) is_off: bool,
     /// Settings of mode `triton` that Triton only shows.
     pub(super) others: Vec<(String, String)>,
+    /// Settings of mode `opentelemetry`.
+    pub(super) export: ExportOptions,
+    /// The same as given, which clients are shown.
+    pub(super) export_shown: Vec<(String, String)>,
     /// Settings of `--trace-config` that also have a deprecated option, as given.
     pub(super) configured: Vec<&'static str>,
 }

@@ -330,6 +330,42 @@ fn trace_settings_win_over_their_deprecated_options() {
 }
 
 #[test]
+fn settings_of_opentelemetry_are_kept_and_shown_as_given() {
+    let given = [
+        "mode=OpenTelemetry",
+        "triton,file=/unused",
+        "opentelemetry,url=http://h:1/x",
+        "opentelemetry,resource=a=b=c",
+        "opentelemetry,protocol=grpc",
+        "opentelemetry,bsp_schedule_delay=7",
+        "opentelemetry,foo=bar",
+        "opentelemetry,resource=d=",
+    ];
+    let words = given.map(|setting| format!("--trace-config={setting}"));
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let serve = parsed(&words).expect("good").serve;
+    let shown: Vec<_> = serve.trace.others.iter().map(|(name, v)| format!("{name}={v}")).collect();
+    let expected = given[2..].iter().map(|setting| setting.replace("opentelemetry,", ""));
+    assert_eq!(shown, expected.collect::<Vec<_>>());
+    let export = serve.trace_export;
+    assert_eq!(export.url.as_deref(), Some("http://h:1/x"));
+    assert_eq!((export.resource.len(), &*export.resource[0].value), (2, "b=c"));
+    assert_eq!(export.batch.schedule_delay, Some(7));
+    let refusal = |setting: &str, reason: &str| {
+        let (word, key) =
+            (format!("--trace-config=opentelemetry,{setting}"), setting.split('=').next());
+        let key = key.unwrap_or_default();
+        refused(&[&word], &format!("Bad option: \"--trace-config opentelemetry,{key}\". {reason}"));
+    };
+    refusal("bsp_max_queue_size=x", "Invalid option value. Got x");
+    refusal(
+        "protocol=soap",
+        "invalid value for protocol option: soap (use http/json, http/protobuf or grpc)",
+    );
+    refusal("resource=x", "invalid value for resource option: x (use <name>=<value>)");
+}
+
+#[test]
 fn numbers_below_their_range_are_raised() {
     let flags = parsed(&["--exit-timeout-secs=-1", "--model-load-thread-count=-3"]).expect("good");
     assert_eq!(flags.serve.engine.exit_timeout, std::time::Duration::ZERO);

@@ -1,11 +1,12 @@
 //! Options of tracing: `--trace-config`, and the deprecated ones of the same effect.
 
 use galatea_command_line::{BadValue, Notice, Occurrence, ValueError};
+use galatea_otlp::{Attribute, ExportProtocol};
 use galatea_trace::{Levels, TraceMode};
 
 use super::{
     error::StoreResult,
-    serve_flags::{ServeFlags, TraceValues},
+    serve_flags::{ServeFlags, TraceFlags, TraceValues},
     setting::{Setting, part},
 };
 
@@ -67,7 +68,43 @@ fn store(
         (Some(TraceMode::Triton), other) => {
             trace.others.push((other.to_owned(), value.to_owned()));
         }
-        (None | Some(TraceMode::OpenTelemetry), _) => {}
+        (Some(TraceMode::OpenTelemetry), _) => {
+            store_export(trace, given, setting)?;
+            trace.export_shown.push((key.to_owned(), value.to_owned()));
+        }
+        (None, _) => {}
+    }
+    Ok(())
+}
+
+/// Stores a setting of mode `opentelemetry`. As in Triton, an unknown one is only shown.
+fn store_export(
+    trace: &mut TraceFlags,
+    given: &Occurrence,
+    setting: &Setting<'_>,
+) -> Result<(), ValueError> {
+    let Setting { key, value, .. } = *setting;
+    let number = || part::<u32>(given, value).map_err(|error| error.reason);
+    let export = &mut trace.export;
+    match key {
+        "url" => export.url = Some(value.to_owned()),
+        "protocol" => {
+            let known = ExportProtocol::ALL.into_iter().find(|protocol| protocol.name() == value);
+            export.protocol = Some(known.ok_or_else(|| {
+                ValueError::Rejected(format!(
+                    "invalid value for protocol option: {value} (use http/json, http/protobuf or grpc)"
+                ))
+            })?);
+        }
+        "resource" => export.resource.push(Attribute::parse(value).ok_or_else(|| {
+            ValueError::Rejected(format!(
+                "invalid value for resource option: {value} (use <name>=<value>)"
+            ))
+        })?),
+        "bsp_max_queue_size" => export.batch.max_queue_size = Some(number()?),
+        "bsp_max_export_batch_size" => export.batch.max_export_batch_size = Some(number()?),
+        "bsp_schedule_delay" => export.batch.schedule_delay = Some(number()?),
+        _ => {}
     }
     Ok(())
 }
@@ -98,7 +135,12 @@ pub(super) fn finish(flags: &mut ServeFlags) {
     let log_frequency = log_frequency.or(old.log_frequency);
     settings.log_frequency = log_frequency.map_or(settings.log_frequency, unsigned);
     options.file = file.or(old.file).unwrap_or_default().into();
-    (options.mode, options.others) = (trace.mode, trace.others);
+    options.mode = trace.mode;
+    options.others = match trace.mode {
+        TraceMode::Triton => trace.others,
+        TraceMode::OpenTelemetry => trace.export_shown,
+    };
+    flags.serve.trace_export = trace.export;
 }
 
 fn both(one: Option<Levels>, other: Levels) -> Levels {

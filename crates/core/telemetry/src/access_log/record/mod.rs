@@ -47,7 +47,7 @@ pub struct AccessRecord<'a> {
     /// The identity that the client has proved; empty when clients need not prove one.
     pub identity: &'a str,
     /// The client's span and the span of the request.
-    pub trace: Option<(TraceContext, TraceContext)>,
+    pub trace: Option<(&'a TraceContext, &'a TraceContext)>,
 }
 
 impl AccessRecord<'_> {

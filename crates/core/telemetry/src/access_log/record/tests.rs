@@ -48,7 +48,7 @@ fn text_has_every_field_in_order() {
 #[test]
 fn json_has_every_field_in_order() {
     let client = TraceContext::parse(HEADER.as_bytes()).expect("good");
-    let trace = Some((client, client));
+    let trace = Some((&client, &client));
     let record = AccessRecord { id: "", version: None, queue: None, trace, ..record() };
     assert_eq!(
         line(&record, AccessFormat::Json),

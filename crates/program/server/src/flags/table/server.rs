@@ -86,7 +86,9 @@ pub const METRICS: &[Row] = options! {
 pub const TRACING: &[Row] = options! {
     /// Trace settings: level=OFF, TIMESTAMPS or TENSORS, rate=<n> to trace every nth request, count=<n> to trace that
     /// many, triton,file=<path> for the file of the traces, triton,log-frequency=<n> for a numbered file after every n
-    /// traces. May be repeated; levels add up.
+    /// traces. mode=opentelemetry sends spans to opentelemetry,url=<address> instead; opentelemetry,protocol=http/json,
+    /// http/protobuf or grpc, resource=<name>=<value>, bsp_max_queue_size=<spans>, bsp_schedule_delay=<milliseconds>,
+    /// bsp_max_export_batch_size=<spans>. May be repeated; levels add up.
     "trace-config" => Row::of(Kind::Form("<string>,<string>=<string>")).stores(trace::config),
     /// Trace the requests that Python models send to other models even if they do not pass trace=request.trace().
     "trace-model-calls" => Row::of(Kind::Bool)
