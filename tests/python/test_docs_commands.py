@@ -23,7 +23,7 @@ ELSEWHERE = {
 TASKS = "a task of the project that builds and fetches; `cargo xtask test` is what runs this"
 PACKAGES = "needs what `cargo xtask dist` makes; test_dist.py installs each of them and asks it"
 CLUSTER = "needs a cluster; test_deploy.py renders and checks the same, and starts servers by what is rendered"
-SOCKET = "leaves no port for the rest of the page; test_unix_sockets.py serves the same"
+SOCKET = "takes a path that all runs share; test_unix_sockets.py serves the same"
 VENV = "python3 -m venv ~/galatea && . ~/galatea/bin/activate"
 # Blocks that are not run, by page and first line, each with its reason.
 NOT_RUN = {
@@ -39,8 +39,8 @@ NOT_RUN = {
     ("README.md", "curl -s localhost:8000/v2/models/file_type/infer -H 'Inference-Header-Content-Length: 0' \\"): "asks what `galatea up` serves; test_first_start.py runs the same",
     ("README.md", VENV): PACKAGES,
     ("docs/response-cache.md", "galatea serve models --cache-config=redis,host=redis.internal --cache-config=redis,port=6379"): "needs a Redis server; test_response_cache_redis.py starts servers with these options",
-    ("docs/shared-memory.md", "galatea serve models --allow-client-shm=true --http-address=unix:/tmp/galatea.sock"): SOCKET,
-    ("docs/operations.md", "galatea serve models --http-address=unix:/tmp/http.sock --grpc-address=unix:/tmp/grpc.sock"): SOCKET,
+    ("docs/unix-sockets.md", "galatea serve models --allow-client-shm=true --http-address=unix:/tmp/galatea.sock"): SOCKET,
+    ("docs/unix-sockets.md", "galatea serve models --http-address=unix:/tmp/http.sock --grpc-address=unix:/tmp/grpc.sock"): SOCKET,
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
     ("docs/install.md", "mkdir -p ~/.local"): PACKAGES,
     ("docs/install.md", VENV): PACKAGES,

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as grpcclient
 
+import certificates
 import clients
 import servers
 import unix_sockets
@@ -112,17 +114,25 @@ def test_a_path_has_one_server_and_no_other_file_is_replaced(server, folder, tmp
 
 
 def test_the_file_of_a_killed_server_is_replaced(tmp_path):
-    """The second server takes no descriptors, for clients may not register regions."""
-    with tempfile.TemporaryDirectory(prefix="g") as other:
-        killed = servers.galatea(tmp_path, *places(other))
-        killed.process.kill()
-        killed.wait_for_exit()
-        assert {"http", "grpc", "metrics"} <= set(os.listdir(other))
-        with servers.galatea(tmp_path, *places(other)) as running, connect(f"{other}/http") as connection, opened(memory(PAGE)) as (one,):
+    """The first takes no descriptors, for clients may not register regions. The second speaks TLS."""
+    authority = certificates.Authority(tmp_path)
+    own = authority.issue()
+    (tmp_path / "models").mkdir()
+    with tempfile.TemporaryDirectory(prefix="g") as folder:
+        killed = servers.galatea(tmp_path / "models", *places(folder))
+        with connect(f"{folder}/http") as connection, opened(memory(PAGE)) as (one,):
             status, text = register(connection, "r", {"byte_size": 64}, [one])
             assert status == 501 and text.startswith("Client shared memory is disabled")
-            assert not [link for link in links(running.pid) if "galatea-test" in link]
-        assert not os.listdir(other)
+            assert not [link for link in links(killed.pid) if "galatea-test" in link]
+        killed.process.kill()
+        killed.wait_for_exit()
+        assert {"http", "grpc", "metrics"} <= set(os.listdir(folder))
+        with servers.galatea(tmp_path / "models", *places(folder), f"--https-cert={own.certificate}", f"--https-key={own.key}"):
+            trusting = ssl.create_default_context(cafile=authority.certificate)
+            with trusting.wrap_socket(connect(f"{folder}/http"), server_hostname="localhost") as connection:
+                connection.sendall(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert unix_sockets.answer(connection)[0] == 200
+        assert not os.listdir(folder)
 
 
 # ---- regions

@@ -10,7 +10,10 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, ErrorKind, Read},
-    os::unix::fs::OpenOptionsExt,
+    os::{
+        fd::{AsRawFd, BorrowedFd},
+        unix::fs::OpenOptionsExt,
+    },
     path::Path,
 };
 
@@ -30,6 +33,16 @@ pub fn open_for_writing(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
     regular(file)
+}
+
+/// Opens the regular file of a descriptor for reading and writing. The new descriptor shares neither position nor flags with it.
+///
+/// # Errors
+/// Those of [`open`], and those of a file that this process may not open.
+pub fn open_again(descriptor: BorrowedFd<'_>) -> io::Result<File> {
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    let mut options = OpenOptions::new();
+    regular(options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?)
 }
 
 fn regular(file: File) -> io::Result<File> {
@@ -77,7 +90,15 @@ fn too_long(most: u64) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink, process::Command};
+    use std::{
+        fs,
+        io::Write as _,
+        os::{
+            fd::AsFd as _,
+            unix::fs::{FileExt as _, symlink},
+        },
+        process::Command,
+    };
 
     use super::*;
 
@@ -98,6 +119,19 @@ mod tests {
         }
         let missing = read(&folder.path().join("none"), 1).expect_err("nothing there");
         assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_that_is_opened_again_has_flags_of_its_own() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let appending = File::options().append(true).open(file.path()).expect("there");
+        (&appending).write_all(b"four").expect("written");
+        let again = open_again(appending.as_fd()).expect("a regular file");
+        again.write_all_at(b"F", 0).expect("written");
+        assert_eq!(read(file.path(), 4).expect("short enough"), b"Four");
+        let (pipe, _writer) = io::pipe().expect("a pipe");
+        let error = open_again(pipe.as_fd()).expect_err("no file");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub struct RuntimeOptions {
 pub struct Endpoint {
     /// The name of the service in the message about a port collision.
     pub service: &'static str,
-    /// Where it listens.
+    /// The place where it listens.
     pub place: Place,
 }
 

@@ -1,9 +1,6 @@
 //! Memory whose descriptor a client has passed.
 
-use std::{
-    fs::File,
-    os::fd::{AsRawFd, BorrowedFd},
-};
+use std::{fs::File, os::fd::BorrowedFd};
 
 use rustix::fs::{OFlags, fcntl_get_seals, fcntl_getfl};
 
@@ -26,12 +23,6 @@ pub(super) fn open(descriptor: BorrowedFd<'_>) -> Result<File, String> {
                 .to_owned(),
         );
     }
-    let own = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
-    let opened = File::options().read(true).write(true).open(own);
-    let file = opened.map_err(|error| format!("the passed memory cannot be opened: {error}"))?;
-    match file.metadata() {
-        Ok(metadata) if metadata.is_file() => Ok(file),
-        Ok(_) => Err("the passed descriptor is not a regular file".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    galatea_regular_files::open_again(descriptor)
+        .map_err(|error| format!("the passed memory cannot be opened: {error}"))
 }

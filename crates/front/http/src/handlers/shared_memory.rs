@@ -110,18 +110,27 @@ fn register_system(
     body: &[u8],
     descriptors: &PassedDescriptors,
 ) -> Result<()> {
-    let has_other_memory = !descriptors.is_empty();
-    let SystemRegion { key, offset, byte_size } = decode_system_region(body, has_other_memory)?;
-    let (is_named, key) = (key.is_some(), key.unwrap_or_default());
-    let region = RegionDescription { name, key, offset, byte_size };
+    let brings_memory = !descriptors.is_empty();
+    let SystemRegion { key, offset, byte_size } = decode_system_region(body, brings_memory)?;
+    let described = |key| RegionDescription { name, key, offset, byte_size };
+    match key {
+        Some(key) => regions.register(described(key)),
+        None => register_passed(regions, described(String::new()), descriptors),
+    }
+}
+
+fn register_passed(
+    regions: &RegionTable,
+    region: RegionDescription,
+    descriptors: &PassedDescriptors,
+) -> Result<()> {
     match descriptors.only() {
-        Ok(Some(descriptor)) if !is_named => regions.register_descriptor(region, descriptor),
-        Err(RefusedDescriptors) if !is_named => Err(Error::invalid_arg(format!(
+        Ok(Some(descriptor)) => regions.register_descriptor(region, descriptor),
+        Ok(None) | Err(RefusedDescriptors) => Err(Error::invalid_arg(format!(
             "failed to register shared memory region '{}': more than one descriptor was passed with the request, or the server \
              may open no more",
             region.name
         ))),
-        _ => regions.register(region),
     }
 }
 

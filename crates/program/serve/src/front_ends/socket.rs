@@ -15,7 +15,7 @@ use super::socket_file::SocketFile;
 use crate::options::{Endpoint, Place, PortPlace};
 
 /// Length of the queue of connections to accept; the system limits it further.
-pub const BACKLOG: i32 = 1024;
+const BACKLOG: i32 = 1024;
 
 /// A socket of a service that was not started yet.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub fn bind(endpoint: &Endpoint) -> Result<(BoundSocket, Option<SocketFile>)> {
             Ok((BoundSocket::Port { socket, place: place.clone() }, None))
         }
         Place::Socket(path) => {
-            let listening = SocketFile::listen(path);
+            let listening = SocketFile::listen(path, BACKLOG);
             let (listener, file) = listening.map_err(|error| {
                 let option = Endpoint::address_option(endpoint.service);
                 let advice = format!("or take another path with {option}=unix:PATH");

@@ -13,8 +13,6 @@ use std::{
 use galatea_system::{LockKind, try_lock};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::socket::BACKLOG;
-
 /// The file of a listening socket, removed when it is dropped.
 ///
 /// The file of a server that has died stays, and looks like that of a server that has not begun to listen. Therefore whoever
@@ -45,12 +43,13 @@ pub enum SocketFileError {
 type Result<T> = std::result::Result<T, SocketFileError>;
 
 impl SocketFile {
-    /// Makes a socket that listens at `path`. A file that a dead server has left there is replaced.
-    pub fn listen(path: &Path) -> Result<(UnixListener, Self)> {
+    /// Makes a socket that listens at `path`, with so long a queue of connections to accept. A file that a dead server has left
+    /// there is replaced.
+    pub fn listen(path: &Path, backlog: i32) -> Result<(UnixListener, Self)> {
         let failed = |error| SocketFileError::System { path: path.to_owned(), error };
         let lock = Lock::take(path)?;
         remove_unused(path)?;
-        let listener = bind(path).map_err(failed)?;
+        let listener = bind(path, backlog).map_err(failed)?;
         let id = id(&fs::symlink_metadata(path).map_err(failed)?);
         Ok((listener, Self { path: path.to_owned(), id, _lock: lock }))
     }
@@ -119,10 +118,10 @@ fn connect(path: &Path) -> io::Result<()> {
     socket.connect(&SockAddr::unix(path)?)
 }
 
-fn bind(path: &Path) -> io::Result<UnixListener> {
+fn bind(path: &Path, backlog: i32) -> io::Result<UnixListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    socket.listen(BACKLOG)?;
+    socket.listen(backlog)?;
     Ok(socket.into())
 }
 
@@ -150,7 +149,7 @@ mod tests {
 
     #[track_caller]
     fn assert_refused(path: &Path, reason: &str) {
-        let error = SocketFile::listen(path).expect_err("refused").to_string();
+        let error = SocketFile::listen(path, 1).expect_err("refused").to_string();
         assert!(error.contains(reason) && error.contains(&path.display().to_string()), "{error}");
     }
 
@@ -158,7 +157,7 @@ mod tests {
     fn a_path_has_one_listener_whose_files_go_with_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let (listener, file) = SocketFile::listen(&path).expect("free");
+        let (listener, file) = SocketFile::listen(&path, 1).expect("free");
         assert_refused(&path, "already in use");
         UnixStream::connect(&path).expect("it listens");
         drop(listener);
@@ -175,7 +174,7 @@ mod tests {
         assert_refused(&path, "already in use");
         UnixStream::connect(&path).expect("it still listens");
         drop(other);
-        let (_listener, file) = SocketFile::listen(&path).expect("nobody listens");
+        let (_listener, file) = SocketFile::listen(&path, 1).expect("nobody listens");
         UnixStream::connect(&path).expect("it listens");
         fs::remove_file(&path).expect("removed");
         fs::write(&path, "of somebody else").expect("written");
