@@ -106,7 +106,7 @@ impl Played {
     }
 
     /// Sends the answer.
-    pub fn end(&self, front_end: Box<FrontEndTrace>) {
+    pub fn end(&self, front_end: FrontEndTrace) {
         let sending = front_end.begin_sending().expect("traced");
         self.tick();
         sending.finish();
@@ -126,7 +126,7 @@ pub fn traces(count: usize) -> Vec<FinishedTrace> {
     for _ in 0..count {
         let front_end = played.begin(None);
         played.run(front_end.observer().expect("traced"), "m", RequestOutcome::Computed);
-        played.end(front_end);
+        played.end(*front_end);
     }
     played.take()
 }

@@ -50,7 +50,7 @@ fn a_request_has_three_spans_below_that_of_its_client() {
     let observer = front_end.observer().expect("traced");
     let context = observer.trace_context().expect("exported");
     played.run(observer, "m", RequestOutcome::Computed);
-    played.end(front_end);
+    played.end(*front_end);
     let spans = only(&played);
     let [request, model, compute] = &spans[..] else { panic!("{:?}", names(&spans)) };
     assert_eq!(names(&spans), ["InferRequest", "m", "compute"]);
@@ -103,7 +103,7 @@ fn steps_and_calls_are_below_the_model_that_causes_them() {
     let call = step.clone().child("called", Cause::ModelCall { passes_trace: true });
     played.run(call.expect("traced"), "called", RequestOutcome::Computed);
     drop((whole, step));
-    played.end(front_end);
+    played.end(*front_end);
     let spans = only(&played);
     let of = |name: &str| spans.iter().find(|span| span.name == name).expect(name);
     let expected = ["InferRequest", "ensemble", "caller", "compute", "called", "compute"];
@@ -130,7 +130,7 @@ fn failed_and_refused_requests_have_an_error() {
         let front_end = played.begin(None);
         played.run(front_end.observer().expect("traced"), "m", outcome);
         front_end.record_failure(told);
-        played.end(front_end);
+        played.end(*front_end);
         let spans = only(&played);
         assert_eq!((error(&spans[0]), error(&spans[1])), (Some(told), expected));
         assert_eq!(spans[0].status.as_ref().map(|status| status.code), Some(STATUS_ERROR));
@@ -140,7 +140,7 @@ fn failed_and_refused_requests_have_an_error() {
     // A body that could not be read reaches no model.
     let front_end = played.begin(None);
     front_end.record_failure("no JSON");
-    played.end(front_end);
+    played.end(*front_end);
     let spans = only(&played);
     assert_eq!((names(&spans), error(&spans[0])), (vec!["InferRequest"], Some("no JSON")));
 }
@@ -152,7 +152,7 @@ fn the_level_tensors_alone_gives_a_bare_span() {
     let observer = front_end.observer().expect("traced");
     let context = observer.trace_context().expect("exported");
     played.run(observer, "m", RequestOutcome::Computed);
-    played.end(front_end);
+    played.end(*front_end);
     let spans = only(&played);
     assert_eq!((names(&spans), events(&spans[0]).len()), (vec!["InferRequest"], 0));
     assert!(spans[0].start_time_unix_nano < spans[0].end_time_unix_nano);
