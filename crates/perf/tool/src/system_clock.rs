@@ -45,7 +45,7 @@ impl fmt::Debug for Interrupt {
 
 /// A signal that the tool handles.
 #[derive(Clone, Copy)]
-enum Caught {
+enum StopSignal {
     Interrupt,
     Termination,
 }
@@ -102,20 +102,22 @@ fn listen(interrupt: Arc<Interrupt>) -> std::io::Result<()> {
         // Signals are handled outside of the runtime: the last act of the process may need one.
         loop {
             match runtime.block_on(next(&mut interrupts, &mut terminations)) {
-                Caught::Interrupt => interrupt.on_interrupt(),
-                Caught::Termination => interrupt.end(128 + SignalKind::terminate().as_raw_value()),
+                StopSignal::Interrupt => interrupt.on_interrupt(),
+                StopSignal::Termination => {
+                    interrupt.end(128 + SignalKind::terminate().as_raw_value())
+                }
             }
         }
     })?;
     Ok(())
 }
 
-async fn next(interrupts: &mut Signal, terminations: &mut Signal) -> Caught {
+async fn next(interrupts: &mut Signal, terminations: &mut Signal) -> StopSignal {
     poll_fn(|context| {
         if interrupts.poll_recv(context).is_ready() {
-            return Poll::Ready(Caught::Interrupt);
+            return Poll::Ready(StopSignal::Interrupt);
         }
-        terminations.poll_recv(context).map(|_| Caught::Termination)
+        terminations.poll_recv(context).map(|_| StopSignal::Termination)
     })
     .await
 }

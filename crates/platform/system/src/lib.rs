@@ -10,6 +10,7 @@ mod child;
 mod file_lock;
 mod listeners;
 mod machine;
+mod memory;
 mod process;
 
 pub use self::{
@@ -18,5 +19,6 @@ pub use self::{
     file_lock::{LockKind, try_lock},
     listeners::who_listens,
     machine::{CpuTimes, MachineMemory, online_processors, physical_cores},
+    memory::unnamed_memory,
     process::{ProcessFigures, resident_bytes_of, set_variable_while_alone},
 };

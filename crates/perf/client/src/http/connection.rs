@@ -40,7 +40,7 @@ pub(crate) struct HttpConnection {
 
 /// The parts of a request as they are sent.
 #[derive(Clone)]
-struct Outgoing<'a> {
+struct RequestBytes<'a> {
     /// The head, and the body if it is short.
     front: &'a [u8],
     /// The tensors of the body.
@@ -74,7 +74,7 @@ impl HttpConnection {
     ) -> Result<Reply> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let front = request.front(mark, &mut scratch);
-        let outgoing = Outgoing { front, tail: request.tail(), descriptor: None };
+        let outgoing = RequestBytes { front, tail: request.tail(), descriptor: None };
         let result = self.call(outgoing, keep == KeepResponse::Outputs).await;
         self.scratch = scratch;
         let (response, times) = result?;
@@ -95,7 +95,7 @@ impl HttpConnection {
     ) -> Result<Response> {
         let mut request = request_line(&self.route.target, method, path)?;
         request.push_str(&body.map_or_else(|| "\r\n".to_owned(), json_body));
-        Ok(self.call(Outgoing::of_text(&request), true).await?.0)
+        Ok(self.call(RequestBytes::of_text(&request), true).await?.0)
     }
 
     /// Posts JSON and passes a descriptor with it, which the server gets as one of its own.
@@ -113,7 +113,8 @@ impl HttpConnection {
         }
         let mut request = request_line(&self.route.target, "POST", path)?;
         request.push_str(&json_body(body));
-        let outgoing = Outgoing { descriptor: Some(descriptor), ..Outgoing::of_text(&request) };
+        let outgoing =
+            RequestBytes { descriptor: Some(descriptor), ..RequestBytes::of_text(&request) };
         Ok(self.call(outgoing, true).await?.0)
     }
 
@@ -122,7 +123,7 @@ impl HttpConnection {
         let mut request = request_line(&self.route.target, method, path)?;
         request.push_str(&json_body(body));
         let mut io = self.route.connect().await?;
-        let sent = send(&mut io, Outgoing::of_text(&request)).await;
+        let sent = send(&mut io, RequestBytes::of_text(&request)).await;
         sent.map_err(|cause| self.broken("sending to", cause))?;
         Ok(io)
     }
@@ -130,7 +131,7 @@ impl HttpConnection {
     /// Sends the request, once more if the server had closed an idle connection.
     async fn call(
         &mut self,
-        outgoing: Outgoing<'_>,
+        outgoing: RequestBytes<'_>,
         keep_body: bool,
     ) -> Result<(Response, CallTimes)> {
         let start = Instant::now();
@@ -145,7 +146,7 @@ impl HttpConnection {
     async fn attempt(
         &mut self,
         start: Instant,
-        outgoing: Outgoing<'_>,
+        outgoing: RequestBytes<'_>,
         keep_body: bool,
     ) -> Result<(Response, CallTimes), Failure> {
         let mut io = match self.io.take() {
@@ -230,7 +231,7 @@ fn json_body(body: &str) -> String {
     format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> RequestBytes<'a> {
     /// A request that is one text.
     fn of_text(text: &'a str) -> Self {
         Self { front: text.as_bytes(), tail: [].iter(), descriptor: None }
@@ -238,8 +239,8 @@ impl<'a> Outgoing<'a> {
 }
 
 /// Sends without copying, small requests with one write.
-async fn send(io: &mut Transport, outgoing: Outgoing<'_>) -> io::Result<()> {
-    let Outgoing { mut front, tail, descriptor } = outgoing;
+async fn send(io: &mut Transport, outgoing: RequestBytes<'_>) -> io::Result<()> {
+    let RequestBytes { mut front, tail, descriptor } = outgoing;
     if let Some(descriptor) = descriptor {
         let count = send_with_descriptor(io, front, descriptor).await?;
         front = front.get(count..).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Joins the data of consecutive steps into one request.
+//! Joins the data of consecutive steps into one request, and tells its size.
 
 use bytes::Bytes;
-use galatea_perf_types::model::{InputInfo, ModelInfo};
+use galatea_perf_types::model::{InputInfo, ModelInfo, OutputInfo};
 use galatea_types::Shape;
 
 use super::{
@@ -32,6 +32,11 @@ pub(super) fn check_batches(
 
 pub(super) fn tensor(step: &Step, input: usize) -> Option<&TensorData> {
     step.inputs.get(input)?.as_ref()
+}
+
+/// Returns the bytes of an output for one element of the batch; `None`: its shape or its elements have no fixed size.
+pub(super) fn known_byte_size(output: &OutputInfo) -> Option<usize> {
+    Shape::from(&output.shape[..]).byte_size(output.data_type)
 }
 
 fn check_input<'a>(

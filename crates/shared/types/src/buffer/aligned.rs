@@ -81,7 +81,7 @@ impl AlignedBlock {
     /// is called again while bytes are missing, with the number of those that it has given; bytes beyond `count` are dropped.
     ///
     /// # Errors
-    /// That of `read`; `UnexpectedEof` once `read` adds nothing.
+    /// The error of `read`; `UnexpectedEof` once `read` adds nothing.
     pub fn append_read(
         &mut self,
         count: usize,

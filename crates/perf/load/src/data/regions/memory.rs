@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FallocateFlags, MemfdFlags, Mode, SealFlags, fallocate, fcntl_add_seals, memfd_create},
+    fs::{FallocateFlags, Mode, fallocate},
     shm,
 };
 
@@ -35,13 +35,7 @@ impl RegionMemory {
 
     /// Makes memory without a name in the file system, of fixed size, with `content` at its start.
     pub fn unnamed(name: &str, byte_size: u64, content: &[u8]) -> io::Result<Self> {
-        // The kernel shows the name in lists of descriptors and mappings, and takes at most 249 bytes.
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let memory = Self { file: File::from(memfd_create(name, flags)?), key: None };
-        memory.fill(byte_size, content)?;
-        // A server that maps it need not fear that it shrinks.
-        fcntl_add_seals(&memory.file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Ok(memory)
+        Ok(Self { file: galatea_system::unnamed_memory(name, byte_size, content)?, key: None })
     }
 
     /// Reserves all bytes now: a server that writes beyond the system's memory would be killed.

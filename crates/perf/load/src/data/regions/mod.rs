@@ -5,15 +5,12 @@ mod memory;
 use std::process;
 
 use galatea_client::{Admin, RegionSlice};
-use galatea_perf_types::{
-    console::Console, failure::Result, model::OutputInfo, settings::SharedMemory,
-};
-use galatea_types::Shape;
+use galatea_perf_types::{console::Console, failure::Result, settings::SharedMemory};
 use rustix::shm;
 
 use self::memory::RegionMemory;
 use super::{
-    batch::tensor,
+    batch::{known_byte_size, tensor},
     dataset::bad_requests,
     requests::{Requests, Slices},
 };
@@ -180,11 +177,6 @@ impl Region {
 fn region_name(tensor: &str, mark: &str, number: usize) -> String {
     let readable = tensor.chars().filter(|letter| !matches!(letter, '/' | '\\' | '\0')).take(40);
     format!("{}_{mark}_{number}", readable.collect::<String>())
-}
-
-/// Returns the bytes of an output for one element of the batch; `None`: its shape or its elements have no fixed size.
-pub(super) fn known_byte_size(output: &OutputInfo) -> Option<usize> {
-    Shape::from(&output.shape[..]).byte_size(output.data_type)
 }
 
 #[cfg(test)]

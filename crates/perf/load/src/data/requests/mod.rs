@@ -20,12 +20,11 @@ use galatea_perf_types::{
 use galatea_types::ParameterValue;
 
 use super::{
-    batch::{check_batches, join, tensor},
+    batch::{check_batches, join, known_byte_size, tensor},
     dataset::{Dataset, Step, bad_data, bad_requests},
     directory::read_directory,
     generate::generate,
     json::JsonReader,
-    regions::known_byte_size,
 };
 
 /// Requests are made at their first use and kept, unless all of them together would take more bytes than this.
