@@ -357,7 +357,7 @@ fn settings_of_opentelemetry_are_kept_and_shown_as_given() {
         let key = key.unwrap_or_default();
         refused(&[&word], &format!("Bad option: \"--trace-config opentelemetry,{key}\". {reason}"));
     };
-    refusal("bsp_max_queue_size=x", "Invalid option value. Got x");
+    refusal("bsp_max_queue_size=x", "Invalid option value. Got x, expected a number");
     refusal(
         "protocol=soap",
         "invalid value for protocol option: soap (use http/json, http/protobuf or grpc)",
