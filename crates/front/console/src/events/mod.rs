@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use galatea_engine::Engine;
 use galatea_frontend::ConnectionLimits;
+use galatea_trace::RecentTraces;
 use galatea_types::{Clock, LockExt};
 use tokio::sync::mpsc;
 
@@ -35,6 +36,19 @@ pub const END_OF_SLOW_WATCHER: &[u8] =
 pub const END_OF_SERVER: &[u8] =
     b"event: end\ndata: {\"reason\":\"the server is about to exit\"}\n\n";
 
+/// The parts of a server, beside the engine, that the console shows.
+#[derive(Debug, Default)]
+pub struct ConsoleSources {
+    /// The connections of all front ends.
+    pub connections: Arc<ConnectionLimits>,
+    /// The ports, options and runtimes.
+    pub about: SharedAbout,
+    /// Names of the groups of calls that need a header.
+    pub restricted: Vec<&'static str>,
+    /// The last traced requests, if they are kept.
+    pub traces: Option<Arc<RecentTraces>>,
+}
+
 /// The console of one server.
 pub struct Console {
     shared: Arc<Shared>,
@@ -42,10 +56,7 @@ pub struct Console {
 
 struct Shared {
     engine: Weak<Engine>,
-    connections: Arc<ConnectionLimits>,
-    about: SharedAbout,
-    /// Names of the groups of calls that need a header.
-    restricted: Vec<&'static str>,
+    sources: ConsoleSources,
     clock: Clock,
     started: Instant,
     /// The time between two samples.
@@ -95,14 +106,9 @@ impl Watcher {
 }
 
 impl Console {
-    /// Starts the history of a server. `restricted`: names of the groups of calls that need a header.
-    pub fn new(
-        engine: &Arc<Engine>,
-        connections: Arc<ConnectionLimits>,
-        about: SharedAbout,
-        restricted: Vec<&'static str>,
-    ) -> Self {
-        Self::of(Shared::new(engine, connections, about, restricted, INTERVAL))
+    /// Starts the history of a server.
+    pub fn new(engine: &Arc<Engine>, sources: ConsoleSources) -> Self {
+        Self::of(Shared::new(engine, sources, INTERVAL))
     }
 
     fn of(shared: Shared) -> Self {
@@ -153,19 +159,11 @@ impl Drop for Console {
 }
 
 impl Shared {
-    fn new(
-        engine: &Arc<Engine>,
-        connections: Arc<ConnectionLimits>,
-        about: SharedAbout,
-        restricted: Vec<&'static str>,
-        interval: Duration,
-    ) -> Self {
+    fn new(engine: &Arc<Engine>, sources: ConsoleSources, interval: Duration) -> Self {
         let clock = engine.options().clock.clone();
         Self {
             engine: Arc::downgrade(engine),
-            connections,
-            about,
-            restricted,
+            sources,
             started: clock.now(),
             clock,
             interval,
