@@ -17,6 +17,7 @@ mod events;
 mod history;
 pub mod openapi;
 pub mod page;
+mod sources;
 mod state;
 #[cfg(test)]
 #[path = "tests/testing.rs"]
@@ -25,6 +26,5 @@ pub mod traces;
 mod words;
 
 pub use about::SharedAbout;
-pub use events::{
-    Console, ConsoleSources, END_OF_SERVER, END_OF_SLOW_WATCHER, WatchError, Watcher,
-};
+pub use events::{Console, END_OF_SERVER, END_OF_SLOW_WATCHER, WatchError, Watcher};
+pub use sources::ConsoleSources;

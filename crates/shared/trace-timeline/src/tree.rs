@@ -70,7 +70,7 @@ pub struct RowReport {
 /// A part of the time of a request.
 #[derive(Debug, Serialize)]
 pub struct PieceReport {
-    /// What the server did.
+    /// The work of the server in that time.
     pub span: Span,
     /// Its beginning.
     pub from_ns: u64,

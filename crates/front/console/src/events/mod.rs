@@ -13,13 +13,11 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::Engine;
-use galatea_frontend::ConnectionLimits;
-use galatea_trace::RecentTraces;
 use galatea_types::{Clock, LockExt};
 use tokio::sync::mpsc;
 
 use self::sampler::{INTERVAL, Sampler};
-use crate::{about::SharedAbout, history::History};
+use crate::{history::History, sources::ConsoleSources};
 
 /// The most watchers at a time.
 const MOST_WATCHERS: usize = 64;
@@ -35,19 +33,6 @@ pub const END_OF_SLOW_WATCHER: &[u8] =
 /// The last event of a server that shuts down.
 pub const END_OF_SERVER: &[u8] =
     b"event: end\ndata: {\"reason\":\"the server is about to exit\"}\n\n";
-
-/// The parts of a server, beside the engine, that the console shows.
-#[derive(Debug, Default)]
-pub struct ConsoleSources {
-    /// The connections of all front ends.
-    pub connections: Arc<ConnectionLimits>,
-    /// The ports, options and runtimes.
-    pub about: SharedAbout,
-    /// Names of the groups of calls that need a header.
-    pub restricted: Vec<&'static str>,
-    /// The last traced requests, if they are kept.
-    pub traces: Option<Arc<RecentTraces>>,
-}
 
 /// The console of one server.
 pub struct Console {

@@ -8,7 +8,7 @@ use galatea_telemetry::metrics::CpuMetrics;
 use galatea_types::product;
 use serde::Serialize;
 
-use crate::events::ConsoleSources;
+use crate::sources::ConsoleSources;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct ServerRow {
