@@ -1,4 +1,4 @@
-"""Takes the pictures of the console in docs/images: a server with a few models under load, one that fails, and one that is lost.
+"""Takes the pictures of the console in docs/images: a server with a few models under load, one that fails, one that is lost, and traces.
 
 Needs a built server and `cargo xtask setup`: target/peers/venv/bin/python tests/python/console_pictures.py
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import browser
 import clients
+import console_trace_models
 import repositories
 import servers
 
@@ -32,6 +33,9 @@ DELAY = 'parameters {{ key: "execute_delay_ms" value {{ string_value: "{}" }} }}
 QUEUE = "dynamic_batching {{ max_queue_delay_microseconds: 4000 }}\ninstance_group [ {{ count: {} kind: KIND_CPU }} ]\n"
 # Name, milliseconds of an execution, instances, clients.
 MODELS = [("translate_text", 0, 1, 1), ("embed_text", 4, 2, 5), ("detect_objects", 18, 1, 3), ("rank_products", 7, 1, 2), ("transcribe_audio", 35, 1, 1)]
+
+
+TRACES = ("console-traces.png", "#/models/summarize/traces", "light", (1200, 1010))
 
 
 def write_models(path):
@@ -102,9 +106,33 @@ def take(folder, seconds):
             save(page, folder, name)
 
 
+def take_traces(folder):
+    """An ensemble of a Python model, which calls an ONNX model, and of an ONNX model; one of its traces is open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, address, colours, size = TRACES
+    with tempfile.TemporaryDirectory() as place, browser.open_browser(*size) as page:
+        console_trace_models.write_pipeline(Path(place) / "models")
+        with servers.galatea(Path(place) / "models", "--model-control-mode=explicit", "--load-model=*", f"--trace-config=triton,file={place}/traces.json") as server:
+            # The first ones wait for memory and threads.
+            for number in range(20):
+                console_trace_models.infer(server, "summarize", id=str(number))
+            setting = {"trace_level": ["TIMESTAMPS"], "trace_rate": "1", "trace_count": "20"}
+            clients.ask(server.http, "POST", "/v2/models/summarize/trace/setting", setting)
+            for number in range(6):
+                console_trace_models.infer(server, "summarize", id=f"order-{4711 + number}")
+            page.emulate(colours, "reduce")
+            page.goto(f"http://{server.http}/{address}")
+            page.click(".traces summary")
+            page.wait_for(".inside table")
+            save(page, folder, name)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--seconds", type=int, default=90, help="how long the charts are")
+    parser.add_argument("--traces", action="store_true", help="only the picture of traces")
     given = parser.parse_args()
-    take(given.folder, given.seconds)
+    if not given.traces:
+        take(given.folder, given.seconds)
+    take_traces(given.folder)

@@ -34,7 +34,7 @@ HTTP = {
     "/v2": KNOWN, "/v2/health/live": OPEN, "/v2/health/ready": OPEN, "/v2/models/stats": READ_ANY, "/v2/repository/index": READ_ANY,
     "/v2/repository/{repository_name}/index": READ_ANY, "/v2/repository/models/{model_name}/load": CONTROL,
     "/v2/repository/models/{model_name}/unload": CONTROL, "/v2/logging": CONTROL_ALL, "/v2/trace/setting": CONTROL_ALL,
-    "/": READ_ALL, "/docs": READ_ALL, "/console/events": READ_ALL, "/console/index.html": READ_ALL, "/openapi.json": READ_ALL,
+    "/": READ_ALL, "/docs": READ_ALL, "/console/events": READ_ALL, "/console/traces": READ_ALL, "/console/index.html": READ_ALL, "/openapi.json": READ_ALL,
     **{f"/v2/{kind}sharedmemory/{rest}": CONTROL_ALL for kind in ("system", "cuda")
        for rest in ("status", "register", "unregister", "region/{region_name}/status", "region/{region_name}/register",
                     "region/{region_name}/unregister")},

@@ -227,7 +227,7 @@ def test_without_a_console_the_routes_do_not_exist(repository, serve):
     server = serve(repository.path, "--console=false")
     status, headers, body = clients.ask(server.http, "GET", "/nowhere")
     assert status == 404
-    for path in (*FILES, "/console/events"):
+    for path in (*FILES, "/console/events", "/console/traces"):
         for method in ("GET", "POST", "HEAD"):
             said = clients.ask(server.http, method, path)
             assert said[0] == 404 and said[1].items() == headers.items(), path

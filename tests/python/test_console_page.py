@@ -14,7 +14,7 @@ from repositories import identity_config
 
 WRONG = "max_batch_size: 8\nmax_batch_sise: 8\n"
 FAILING = identity_config(max_batch_size=8) + 'parameters { key: "fail" value { string_value: "execute" } }\n'
-PAGES = ("#/", "#/models/identity", "#/models/identity/try", "#/models/identity/config", "#/models/wrong", "#/failures", "#/server")
+PAGES = ("#/", "#/models/identity", "#/models/identity/traces", "#/models/identity/try", "#/models/identity/config", "#/models/wrong", "#/failures", "#/server")
 ROWS = "table.models tbody tr"
 
 
@@ -32,7 +32,7 @@ def server(tmp_path_factory):
     repositories.write_model(path, "two", "galatea", "identity", both, versions=(1, 2))
     repositories.write_model(path, "failing", "galatea", "failing", FAILING)
     repositories.write_model(path, "wrong", "galatea", "identity", WRONG)
-    with servers.galatea(path, "--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false") as running:
+    with servers.galatea(path, "--model-control-mode=explicit", "--load-model=*", "--exit-on-error=false", f"--trace-config=triton,file={path}/../traces.json") as running:
         running.repository = path
         yield running
 

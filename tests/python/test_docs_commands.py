@@ -104,7 +104,7 @@ def trace_file(folder):
 # What lies in the folder of a page before its first command: `models` with the model `simple`, or what is named here.
 PREPARED = {"examples/sequences/README.md": speech, "docs/sequences.md": speech, "examples/clients/README.md": client_models, "docs/check.md": wrong_models, "docs/tensorflow.md": tensorflow_models, "docs/perf.md": load_models, "docs/trace-files.md": trace_file, "docs/migrate-from-torchserve.md": lambda folder: None}
 # Pages whose commands ask a server that is there already: one for all of them, with the models of `load_models`.
-SERVED = {"docs/batching.md", "docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
+SERVED = {"docs/batching.md", "docs/console.md", "docs/commands.md", "docs/perf.md", "docs/performance.md", "docs/clients.md", "README.md"}
 
 
 def is_command(block):

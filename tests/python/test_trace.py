@@ -252,6 +252,51 @@ def test_calls_of_a_model_are_children_if_it_passes_its_trace(traced):
             assert "request_id" not in child.model and sorted(child.events) == sorted(CHILD)
 
 
+def last_traces(server, model):
+    """What the console is told about a model, and the same as text."""
+    status, _, body = clients.ask(server.http, "GET", f"/console/traces?model={model}")
+    assert status == 200, body
+    return json.loads(body), body.decode()
+
+
+def test_the_console_has_the_last_traces_of_every_model_that_they_passed(traced):
+    server = traced.server
+    called = server.add("called", "identity", repositories.identity_config())
+    passing, _ = callers(server, called)
+    outer = server.add("outer", "ensemble", repositories.identity_config(more=two_steps(passing)))
+    before, _ = last_traces(server, outer)
+    assert (before["is_on"], before["has_destination"], before["may_change"], before["traces"]) == (False, True, True, [])
+    take = traced(outer, ("TIMESTAMPS", "TENSORS"))
+    assert infer_json(server, outer, data=[73912.5], id="</b>\u202e\"7")[0] == 200
+    [requests] = take()
+    for model in (outer, passing, called):
+        answer, text = last_traces(server, model)
+        [trace] = answer["traces"]
+        rows = trace["rows"]
+        assert [(row["model"], row["depth"]) for row in rows] == [(outer, 0), (passing, 1), (called, 2), (passing, 1), (called, 2)]
+        assert {row["id"] for row in rows} == {request.id for request in requests} and trace["omitted_count"] == 0
+        assert (rows[0]["request_id"], rows[0]["protocol"], rows[0]["outcome"]) == ("</b>\u202e\"7", "HTTP", "answered")
+        for row in rows:
+            assert sum(piece["to_ns"] - piece["from_ns"] for piece in row["pieces"]) == row["total_ns"] > 0
+        assert {"receive", "steps", "send"} <= {piece["span"] for piece in rows[0]["pieces"]}
+        assert "73912.5" not in text, "contents of tensors are not shown"
+    assert last_traces(server, outer)[0]["is_on"] and last_traces(server, outer)[0]["has_own_settings"]
+
+
+def test_the_console_has_twenty_traces_of_a_model_and_its_refused_requests(traced):
+    server = traced.server
+    model = server.add("plain", "identity", repositories.identity_config())
+    take = traced(model)
+    for number in range(22):
+        assert infer_json(server, model, id=str(number))[0] == 200
+    assert infer_json(server, model, name="WRONG", id="refused")[0] == 400
+    take(23)
+    [newest, *others] = [trace["rows"][0] for trace in last_traces(server, model)[0]["traces"]]
+    assert [row["request_id"] for row in others] == [str(number) for number in range(21, 2, -1)]
+    assert newest["outcome"] == "failed" and newest["model"] == model
+    assert clients.ask(server.http, "GET", "/console/traces")[0] == 400
+
+
 def test_a_flag_traces_the_calls_of_all_models(shared, tmp_path):
     server = shared("--trace-config=level=TIMESTAMPS", "--trace-config=rate=1", "--trace-model-calls=true",
                     f"--trace-config=triton,file={shared_flags.folder() / 'calls.json'}")
@@ -412,6 +457,8 @@ def test_trace_settings_may_be_restricted(shared):
     server = shared("--http-restricted-api=trace:key=secret", "--grpc-restricted-protocol=trace:key=secret")
     assert clients.ask(server.http, "GET", "/v2/trace/setting")[0] == 403
     assert clients.ask(server.http, "GET", "/v2/trace/setting", headers={"key": "secret"})[0] == 200
+    assert clients.ask(server.http, "GET", "/console/traces?model=m")[0] == 403
+    assert clients.ask(server.http, "GET", "/console/traces?model=m", headers={"key": "secret"})[0] == 200
     with clients.client(server, "grpc") as stock:
         with pytest.raises(InferenceServerException, match="restricted"):
             stock.get_trace_settings()

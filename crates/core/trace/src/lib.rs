@@ -16,6 +16,7 @@ mod files;
 mod front_end;
 mod level;
 mod number;
+mod recent;
 mod recorder;
 mod render;
 mod request_trace;
@@ -34,6 +35,7 @@ pub use self::{
     files::TraceFiles,
     front_end::{FrontEndTrace, SendTrace},
     level::Levels,
+    recent::{RecentTrace, RecentTraces},
     request_trace::{ClientSpan, Event, RequestTrace, TensorPlace, TracePlace, TracedTensor},
     settings::{SettingValue, Settings, TraceMode, TraceOptions},
     sink::{FinishedTrace, TraceSink},

@@ -12,7 +12,8 @@ use std::{
 use galatea_types::Clock;
 
 use crate::{
-    clock_time::ClockTime, request_trace::Event, sink::TraceSink, trace_memory::TraceMemory,
+    clock_time::ClockTime, recent::RecentTraces, request_trace::Event, sink::TraceSink,
+    trace_memory::TraceMemory,
 };
 
 /// Numbers traces, times their events and counts their memory.
@@ -26,6 +27,8 @@ pub(crate) struct Recorder {
     lost: AtomicU64,
     /// The calls of a model are traced even where the model does not pass its trace on.
     pub traces_all_calls: bool,
+    /// The last traces of each model, if they are kept.
+    pub recent: Option<Arc<RecentTraces>>,
 }
 
 impl fmt::Debug for Recorder {
@@ -44,7 +47,13 @@ impl Recorder {
             sink,
             lost: AtomicU64::new(0),
             traces_all_calls,
+            recent: None,
         }
+    }
+
+    /// Keeps the last traces of each model.
+    pub fn keeping_recent(self) -> Self {
+        Self { recent: Some(Arc::default()), ..self }
     }
 
     pub fn next_id(&self) -> u64 {

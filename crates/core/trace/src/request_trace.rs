@@ -97,6 +97,8 @@ pub struct RequestTrace {
     pub version: i64,
     /// The client's id of the request; empty: none.
     pub request_id: String,
+    /// The server answered with an error.
+    pub is_failed: bool,
     /// The number of events before the model received the request.
     pub events_before_model: usize,
     /// The events, in the order in which they were recorded.

@@ -84,6 +84,8 @@ pub struct TraceOptions {
     pub others: Vec<(String, String)>,
     /// Trace the calls of a model to others even where the model does not pass its trace on.
     pub traces_all_calls: bool,
+    /// Keep the last traces of each model in memory, for people who look.
+    pub keeps_recent: bool,
 }
 
 /// A setting as clients see it.

@@ -38,6 +38,8 @@ struct OpenTrace {
     /// The setting chose the request by its rate, and not because it belongs to a client's trace.
     is_chosen: bool,
     place: Option<TracePlace>,
+    /// The model that the client asked for, which a refused request does not reach.
+    asked_model: Box<str>,
     requests: Mutex<Requests>,
 }
 
@@ -55,6 +57,9 @@ impl Drop for OpenTrace {
         let mut list = std::mem::take(&mut requests.list);
         list.retain(|request| request.id != 0);
         let is_last_of_count = self.is_chosen && setting.finish();
+        if let Some(recent) = &recorder.recent {
+            recent.keep(&self.asked_model, &list, recorder.memory.hold());
+        }
         let settings = setting.settings();
         setting.sink().finished(FinishedTrace {
             setting: setting.number(),
@@ -92,13 +97,17 @@ impl Span {
     pub fn root(
         recorder: &Arc<Recorder>,
         setting: Arc<Setting>,
+        model: &str,
         is_chosen: bool,
         place: Option<TracePlace>,
     ) -> Self {
         let levels = setting.settings().levels;
         let requests = Requests { list: Vec::new(), failure: None, held: recorder.memory.hold() };
         let (recorder, requests) = (recorder.clone(), Mutex::new(requests));
-        let trace = Arc::new(OpenTrace { recorder, setting, levels, is_chosen, place, requests });
+        let asked_model = model.into();
+        let trace =
+            OpenTrace { recorder, setting, levels, is_chosen, place, asked_model, requests };
+        let trace = Arc::new(trace);
         let id = trace.recorder.next_id();
         Self::of(trace, RequestTrace { id, ..RequestTrace::default() }, true)
     }
@@ -126,6 +135,7 @@ impl Span {
 
     /// Records that the front end answers with an error.
     pub fn record_failure(&self, reason: &str) {
+        self.change(|request, _| request.is_failed = true);
         if self.trace.place.is_none() {
             return;
         }
@@ -134,9 +144,13 @@ impl Span {
     }
 
     fn record_error(&self, error: &Error) {
-        if self.trace.place.is_some() {
-            self.change(|request, held| request.error = kept_text(error.message(), held));
-        }
+        let keeps_text = self.trace.place.is_some();
+        self.change(|request, held| {
+            request.is_failed = true;
+            if keeps_text {
+                request.error = kept_text(error.message(), held);
+            }
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut RequestTrace, &mut MemoryShare)) {

@@ -42,6 +42,11 @@ impl MemoryShare {
         true
     }
 
+    /// Returns its number of bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Returns all bytes but these.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);

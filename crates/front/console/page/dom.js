@@ -93,3 +93,9 @@ export function stat(name, ...more) {
   };
   return { node, set };
 }
+
+/** Control characters, and overrides of the direction, which would reorder the page around a name. */
+const UNPRINTABLE = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu;
+
+/** Of JSON that is parsed: a value that can be shown. */
+export const printable = (_, value) => (typeof value === "string" ? value.replace(UNPRINTABLE, "\ufffd") : value);

@@ -11,8 +11,9 @@ import { badge } from "./list.js";
 import { bar, chart, stack } from "./live.js";
 import { headers, refusal } from "./restricted.js";
 import { batchOf, failedOf, kindOf, known, pageOf, versionsOf } from "./store.js";
+import { tracesPart } from "./traces.js";
 
-const PARTS = { "": "Live", try: "Try", config: "Configuration" };
+const PARTS = { "": "Live", traces: "Traces", try: "Try", config: "Configuration" };
 /** Paths have names as they are: no percent escape is resolved. */
 const fitsPath = (name) => encodeURIComponent(name) === name && !/^\.+$/.test(name);
 
@@ -214,14 +215,21 @@ function subpages(group, version, part) {
   return element("nav", { class: "tabs", "aria-label": "Parts of the page" }, ...Object.entries(PARTS).map(link));
 }
 
-/** `parts` of the address: the model, `versions` and a number where one is meant, `try` or `config`. */
+/** The part of the page that an address names. */
+function partOf(part, name, version) {
+  if (part === "try") return tryPart(name, version);
+  if (part === "config") return interfaceOf(name);
+  return part === "traces" ? tracesPart(name, fitsPath(name)) : live(name);
+}
+
+/** `parts` of the address: the model, `versions` and a number where one is meant, and one of the parts. */
 export function modelPage([group, ...rest]) {
   const version = rest[0] === "versions" ? Number(rest[1]) : null;
   const part = rest.at(-1) in PARTS ? rest.at(-1) : "";
   const name = group.split("//").at(-1);
   const [state, reason, facts] = [badge(), element("div", {}), element("p", { class: "faint" })];
   const actions = controls(name);
-  const shown = part === "try" ? tryPart(name, version) : part === "config" ? interfaceOf(name) : live(name);
+  const shown = partOf(part, name, version);
   const others = element("nav", { class: "versions", "aria-label": "Versions" });
   const head = element("div", { class: "head" }, element("h1", {}, name), state.node, actions.node);
   const node = element("div", {}, head, facts, others, actions.told, reason, subpages(group, version, part), shown.node);

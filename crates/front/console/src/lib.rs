@@ -1,6 +1,7 @@
 //! The web console: its page, its data about a running server, and the document that describes the HTTP routes.
 //!
-//! [`page`] has the files of the page, [`Console`] the events that keep it up to date, and [`openapi`] the document.
+//! [`page`] has the files of the page, [`Console`] the events that keep it up to date, [`traces`] the last traced requests of a
+//! model, and [`openapi`] the document.
 //! The HTTP front end sends them to clients.
 //!
 //! The data comes from counters that exist anyway. One thread reads them: every five seconds for a history of the last
@@ -16,11 +17,14 @@ mod events;
 mod history;
 pub mod openapi;
 pub mod page;
+mod sources;
 mod state;
 #[cfg(test)]
 #[path = "tests/testing.rs"]
 mod testing;
+pub mod traces;
 mod words;
 
 pub use about::SharedAbout;
 pub use events::{Console, END_OF_SERVER, END_OF_SLOW_WATCHER, WatchError, Watcher};
+pub use sources::ConsoleSources;

@@ -1,12 +1,6 @@
-// Parts of every page that is one file: its data is made printable, marks say what they mean, and paper has all of it.
+// Parts of every page that is one file: marks say what they mean, and paper has all of it.
 
 import { element } from "./dom.js";
-
-/** Control characters, and overrides of the direction, which would reorder the page around a name. */
-const UNPRINTABLE = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu;
-
-/** Of JSON that is parsed: a value that can be shown. */
-export const printable = (_, value) => (typeof value === "string" ? value.replace(UNPRINTABLE, "\ufffd") : value);
 
 /** Shows what a mark means at once and beside the pointer. */
 export function followPointer() {

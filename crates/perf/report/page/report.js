@@ -2,10 +2,10 @@
 
 import { timeSection } from "./breakdown.js";
 import { comparison } from "./compare.js";
-import { element } from "./dom.js";
+import { element, printable } from "./dom.js";
 import { namesOf, pointsOf } from "./figures.js";
 import { headOf, runsSection } from "./head.js";
-import { followPointer, openForPrint, printable } from "./page.js";
+import { followPointer, openForPrint } from "./page.js";
 import { latencySection } from "./percentiles.js";
 import { throughputSection } from "./throughput.js";
 import { unstableSection, windowsSection } from "./windows.js";

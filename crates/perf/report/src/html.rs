@@ -14,6 +14,9 @@ pub const CHART_SCRIPTS: [&str; 3] = [
     include_str!("../../../front/console/page/charts.js"),
 ];
 
+/// The script that draws requests over time, which the console draws with too. It needs [`CHART_SCRIPTS`].
+pub const TIMELINE_SCRIPT: &str = include_str!("../../../front/console/page/timeline.js");
+
 /// Scripts that write figures and tables, and that follow the pointer. They need [`CHART_SCRIPTS`].
 pub const FIGURE_SCRIPTS: [&str; 3] = [
     include_str!("../page/numbers.js"),

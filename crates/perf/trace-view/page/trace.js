@@ -1,31 +1,22 @@
 // The page of traced requests: where their time goes by model, and the selected ones over time.
 
-import { barChart, legend, rectangle, shortened } from "./charts.js";
-import { element, svg } from "./dom.js";
+import { barChart, shortened } from "./charts.js";
+import { element, printable } from "./dom.js";
 import { count, duration, percent, tickDuration, unitOfTable } from "./numbers.js";
-import { followPointer, openForPrint, printable } from "./page.js";
+import { followPointer, openForPrint } from "./page.js";
 import { Scale } from "./scale.js";
 import { folded, numbersBelow } from "./tables.js";
-import { timeline, us } from "./timeline.js";
+import { kindOf, legendOf, nameOf, spansOf, strip, timeIn, timelines } from "./timeline.js";
 
 /** More bars cannot be read. */
 const [MOST_MODELS, MOST_ROWS] = [30, 60];
 
-/** What a span is, and the class that colours it; in the order of the legend. */
-const SPANS = {
-  receive: ["part-receive", "reading the request from the network"],
-  queue: ["part-queue", "waiting for an instance"],
-  input: ["part-input", "preparing the inputs"],
-  compute: ["part-infer", "running the model"],
-  output: ["part-output", "making the outputs"],
-  steps: ["part-steps", "running steps of an ensemble"],
-  send: ["part-send", "writing the response to the network"],
-  other: ["part-network", "decoding, encoding and all else"],
-};
-const kindOf = (span) => SPANS[span][0];
+/** In microseconds: the functions that write times take those. */
+const us = (ns) => ns / 1000;
+const write = (ns) => duration(us(ns));
+const writeTick = (ns) => tickDuration(us(ns));
 
 const counted = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
-const nameOf = ({ model, name = model, version }) => `${name ?? "(no model)"}${version ? `, version ${version}` : ""}`;
 
 function headOf(report) {
   const facts = [
@@ -66,14 +57,8 @@ function modelsSection({ models }) {
   const chart = { title: "time of a request", bars, scale: Scale.fromZero(bars.map(sum)), write: duration, writeTick: tickDuration };
   const drawn = [true, false].map((isWide) => barChart({ id: "models-chart", title: "Where the time goes by model", about: said, isWide }, chart));
   const more = measured.length > bars.length ? [element("p", { class: "about" }, `${bars.length} of ${measured.length} models are drawn; the table has all.`)] : [];
-  const spans = new Set(measured.flatMap(({ spans }) => spans.map(({ span }) => span)));
+  const spans = measured.flatMap(({ spans }) => spans.map(({ span }) => span));
   return section(legendOf(spans, true), ...drawn, ...more);
-}
-
-function legendOf(spans, isExplained = false) {
-  const key = (span) => svg("svg", { width: 14, height: 14, "aria-hidden": "true" }, rectangle(kindOf(span), 0, 0, 14, 14));
-  const shown = Object.keys(SPANS).filter((span) => spans.has(span));
-  return legend(shown.map((span) => [key(span), isExplained ? element("span", {}, element("b", {}, span), ` ${SPANS[span][1]}`) : element("span", {}, span)]));
 }
 
 /** A table for each model: few columns, so that a phone shows them all. */
@@ -99,7 +84,7 @@ function requestsSection(report) {
   const slowest = requests.length === 1 ? `The slowest request${to}` : `The ${requests.length} slowest requests${to}`;
   const longest = requests.reduce((most, { length_ns }) => Math.max(most, length_ns), 1);
   const about = "The bar of each request is to the same scale. An opened request shows its steps and calls on a scale of its own.";
-  const spans = new Set(requests.flatMap(({ rows }) => rows.flatMap(({ pieces }) => pieces.map(({ span }) => span))));
+  const spans = spansOf(requests.flatMap(({ rows }) => rows));
   return element("section", { id: "requests" }, element("h2", {}, selection.id ? "Requests with this id" : slowest), element("p", { class: "about" }, about), legendOf(spans), ...requests.map((tree, at) => requestBox(tree, at, longest)));
 }
 
@@ -107,11 +92,11 @@ function requestBox(tree, at, longest) {
   const [root] = tree.rows;
   const words = [
     element("span", { class: "rank" }, `${at + 1}.`), " ",
-    element("b", { class: "time" }, duration(us(root.total_ns))), " ",
+    element("b", { class: "time" }, write(root.total_ns)), " ",
     element("span", { class: "name" }, nameOf(root)), " ",
     element("span", { class: "more" }, factsOf(root)),
   ];
-  const box = element("details", { class: "request" }, element("summary", {}, element("span", { class: "words" }, ...words), strip(root, longest)));
+  const box = element("details", { class: "request" }, element("summary", {}, element("span", { class: "words" }, ...words), strip(root, longest, write)));
   // Only what is looked at is drawn: a page may have many requests.
   const fill = () => { if (box.open && box.childElementCount === 1) box.append(...insideOf(tree, at)); };
   box.addEventListener("toggle", fill);
@@ -130,28 +115,9 @@ function factsOf({ id, request_id, protocol, outcome, responses, parent_id }) {
   return parts.join(" · ");
 }
 
-/** A bar without words, as wide as the page; the words above it and the table say the same. */
-function strip({ pieces }, longest) {
-  const bars = pieces.map(({ span, from_ns, to_ns }) => {
-    const left = ((from_ns - pieces[0].from_ns) / longest) * 1000;
-    return rectangle(kindOf(span), left, 0, Math.max(1, ((to_ns - from_ns) / longest) * 1000), 10, `${span}: ${duration(us(to_ns - from_ns))}`);
-  });
-  return svg("svg", { class: "strip", viewBox: "0 0 1000 10", preserveAspectRatio: "none", "aria-hidden": "true" }, ...bars);
-}
-
 function insideOf(tree, at) {
-  const rows = tree.rows.slice(0, MOST_ROWS).map((row) => ({
-    label: row.model ?? "(no model)",
-    name: `${nameOf(row)}, trace ${row.id}`,
-    depth: row.depth,
-    from: us(row.from_ns),
-    to: us(row.from_ns + row.total_ns),
-    pieces: row.pieces.map(({ span, from_ns, to_ns }) => ({ kind: kindOf(span), name: span, from: us(from_ns), to: us(to_ns) })),
-  }));
-  const said = rows.map(({ name, from, to }) => `${name}: ${duration(to - from)}, from ${duration(from)} on. `).join("");
-  const title = `Trace ${tree.rows[0].id} over time`;
-  const drawn = [true, false].map((isWide) => timeline({ id: `request-${at}`, title, about: said, isWide }, { rows, length: us(tree.length_ns) }));
-  const hidden = tree.rows.length - rows.length + tree.omitted_count;
+  const drawn = timelines(`request-${at}`, tree, { most: MOST_ROWS, write, writeTick });
+  const hidden = Math.max(0, tree.rows.length - MOST_ROWS) + tree.omitted_count;
   const more = hidden ? [element("p", { class: "about" }, `${count(hidden)} more steps and calls below it are not drawn.`)] : [];
   const tables = [spansTable(tree), eventsTable(tree)];
   return [...drawn, ...more, ...folded("Numbers", tables)];
@@ -159,9 +125,8 @@ function insideOf(tree, at) {
 
 function spansTable({ rows }) {
   const unit = unitOfTable(rows.map(({ total_ns }) => us(total_ns)));
-  const spans = Object.keys(SPANS).filter((span) => rows.some(({ pieces }) => pieces.some((piece) => piece.span === span)));
-  const sum = ({ pieces }, span) => pieces.filter((piece) => piece.span === span).reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
-  const cells = (row) => [`${"\u2003".repeat(Math.min(row.depth, 8))}${shortened(nameOf(row), 1, 40)}`, String(row.id), unit.write(us(row.from_ns)), unit.write(us(row.total_ns)), ...spans.map((span) => unit.write(us(sum(row, span)))), row.outcome];
+  const spans = spansOf(rows);
+  const cells = (row) => [`${"\u2003".repeat(Math.min(row.depth, 8))}${shortened(nameOf(row), 1, 40)}`, String(row.id), unit.write(us(row.from_ns)), unit.write(us(row.total_ns)), ...spans.map((span) => unit.write(us(timeIn(row, span)))), row.outcome];
   return { caption: `Spans in ${unit.name}`, head: ["Model", "Trace", "Begins", "Total", ...spans, "Outcome"], rows: rows.map((row) => ({ kind: row.depth ? "step" : "point", cells: cells(row) })) };
 }
 

@@ -2,8 +2,8 @@
 //! of the server.
 //!
 //! [`run`] is the whole command. `file` reads the files once, object by object. `traces` keeps a small record of each request
-//! and finds the parents of steps and calls. `spans` divides the time of a request by its events. `report` has the figures;
-//! `text` prints it, `page` draws it for a browser, and its JSON is for programs.
+//! and finds the parents of steps and calls. `report` has the figures; `text` prints it, `page` draws it for a browser, and its JSON
+//! is for programs. `galatea_trace_timeline` divides the time of a request.
 //!
 //! **Invariants.** A broken file never stops the command: broken objects are named, and the others are shown. Texts of the
 //! files reach neither the terminal nor the page unescaped.
@@ -12,12 +12,10 @@
 
 mod duration;
 mod error;
-mod event;
 mod file;
 mod options;
 mod page;
 mod report;
-mod spans;
 mod text;
 mod traces;
 

@@ -1,6 +1,8 @@
 //! The report as a page of one file for browsers. It has the report as JSON, and the scripts that draw it.
 
-use galatea_perf_report::html::{CHART_SCRIPTS, FIGURE_SCRIPTS, FIGURE_STYLE, PageParts};
+use galatea_perf_report::html::{
+    CHART_SCRIPTS, FIGURE_SCRIPTS, FIGURE_STYLE, PageParts, TIMELINE_SCRIPT,
+};
 
 use crate::report::Report;
 
@@ -9,7 +11,7 @@ use crate::report::Report;
 /// # Errors
 /// If the report cannot be written as JSON.
 pub(crate) fn page(report: &Report) -> serde_json::Result<String> {
-    let scripts = [include_str!("../page/timeline.js"), include_str!("../page/trace.js")];
+    let scripts = [TIMELINE_SCRIPT, include_str!("../page/trace.js")];
     let page = PageParts {
         title: "Traced requests",
         data_id: "trace-data",

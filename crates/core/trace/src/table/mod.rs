@@ -69,6 +69,11 @@ impl Table {
         &own.unwrap_or(&self.server).setting
     }
 
+    /// Returns whether a model has settings of its own.
+    pub fn has_own(&self, model: &str) -> bool {
+        self.models.contains_key(model)
+    }
+
     /// Returns whether any request may be traced.
     pub fn can_trace(&self) -> bool {
         self.server.setting.can_trace()

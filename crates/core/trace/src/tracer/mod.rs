@@ -14,6 +14,7 @@ use galatea_types::{Clock, LockExt as _};
 use crate::{
     change::{SettingsChange, SettingsError},
     files::TraceFiles,
+    recent::RecentTraces,
     recorder::Recorder,
     request_trace::{ClientSpan, TracePlace},
     setting::Setting,
@@ -65,9 +66,11 @@ impl Tracer {
         let mut make = setting_maker(&next_setting, has_destination, &sink);
         let table = Table::new(options.settings, &mut make);
         drop(make);
+        let recorder = Recorder::new(clock, sink.clone(), options.traces_all_calls);
+        let recorder = if options.keeps_recent { recorder.keeping_recent() } else { recorder };
         let tracer = Self {
             has_destination,
-            recorder: Arc::new(Recorder::new(clock, sink.clone(), options.traces_all_calls)),
+            recorder: Arc::new(recorder),
             is_on: AtomicBool::default(),
             follows_clients: AtomicBool::default(),
             has_told_of_tensors: AtomicBool::default(),
@@ -103,6 +106,26 @@ impl Tracer {
     /// Returns the names and values of the settings of a model, or of the server, in Triton's order.
     pub fn settings(&self, model: Option<&str>) -> Vec<(String, SettingValue)> {
         self.options.rows(&self.table.load().setting(model).settings())
+    }
+
+    /// Returns whether the next requests to a model may be traced.
+    pub fn may_trace(&self, model: &str) -> bool {
+        self.is_on() && self.table.load().setting(Some(model)).can_trace()
+    }
+
+    /// Returns whether a model has settings of its own.
+    pub fn has_own_settings(&self, model: &str) -> bool {
+        self.table.load().has_own(model)
+    }
+
+    /// Returns whether traces have somewhere to go. Without that, no request is traced.
+    pub fn has_destination(&self) -> bool {
+        self.has_destination
+    }
+
+    /// Returns the last traces of each model, if the options keep them.
+    pub fn recent(&self) -> Option<&Arc<RecentTraces>> {
+        self.recorder.recent.as_ref()
     }
 
     /// Changes the settings of a model, or of the server.
@@ -149,7 +172,7 @@ impl Tracer {
             self.turn_off_if_used_up();
         }
         let place = self.exports_spans().then(|| TracePlace::new(client));
-        Some(Arc::new(Span::root(&self.recorder, setting, is_chosen, place)))
+        Some(Arc::new(Span::root(&self.recorder, setting, model, is_chosen, place)))
     }
 
     /// Turns tracing off when no setting has anything left to trace.

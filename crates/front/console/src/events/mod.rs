@@ -13,12 +13,11 @@ use std::{
 
 use bytes::Bytes;
 use galatea_engine::Engine;
-use galatea_frontend::ConnectionLimits;
 use galatea_types::{Clock, LockExt};
 use tokio::sync::mpsc;
 
 use self::sampler::{INTERVAL, Sampler};
-use crate::{about::SharedAbout, history::History};
+use crate::{history::History, sources::ConsoleSources};
 
 /// The most watchers at a time.
 const MOST_WATCHERS: usize = 64;
@@ -42,10 +41,7 @@ pub struct Console {
 
 struct Shared {
     engine: Weak<Engine>,
-    connections: Arc<ConnectionLimits>,
-    about: SharedAbout,
-    /// Names of the groups of calls that need a header.
-    restricted: Vec<&'static str>,
+    sources: ConsoleSources,
     clock: Clock,
     started: Instant,
     /// The time between two samples.
@@ -95,14 +91,9 @@ impl Watcher {
 }
 
 impl Console {
-    /// Starts the history of a server. `restricted`: names of the groups of calls that need a header.
-    pub fn new(
-        engine: &Arc<Engine>,
-        connections: Arc<ConnectionLimits>,
-        about: SharedAbout,
-        restricted: Vec<&'static str>,
-    ) -> Self {
-        Self::of(Shared::new(engine, connections, about, restricted, INTERVAL))
+    /// Starts the history of a server.
+    pub fn new(engine: &Arc<Engine>, sources: ConsoleSources) -> Self {
+        Self::of(Shared::new(engine, sources, INTERVAL))
     }
 
     fn of(shared: Shared) -> Self {
@@ -153,19 +144,11 @@ impl Drop for Console {
 }
 
 impl Shared {
-    fn new(
-        engine: &Arc<Engine>,
-        connections: Arc<ConnectionLimits>,
-        about: SharedAbout,
-        restricted: Vec<&'static str>,
-        interval: Duration,
-    ) -> Self {
+    fn new(engine: &Arc<Engine>, sources: ConsoleSources, interval: Duration) -> Self {
         let clock = engine.options().clock.clone();
         Self {
             engine: Arc::downgrade(engine),
-            connections,
-            about,
-            restricted,
+            sources,
             started: clock.now(),
             clock,
             interval,

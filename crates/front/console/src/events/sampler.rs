@@ -62,12 +62,10 @@ impl Sampler {
         self.sequence += 1;
         self.models.sample(engine, elapsed);
         let uptime = shared.clock.since(shared.started);
-        let about = shared.about.newer_than(Some(self.about.revision));
+        let about = shared.sources.about.newer_than(Some(self.about.revision));
         self.has_new_about = about.is_some();
         self.about = about.unwrap_or_else(|| std::mem::take(&mut self.about));
-        let (connections, restricted) = (&shared.connections, &shared.restricted);
-        let server = ServerRow::of(engine, uptime, connections, watchers, restricted);
-        self.server = Some(server);
+        self.server = Some(ServerRow::of(engine, &shared.sources, uptime, watchers));
         self.new_failures = recent_failures().since(self.last_failure);
         if let Some(last) = self.new_failures.last() {
             self.last_failure = last.sequence;

@@ -28,13 +28,8 @@ fn next(watcher: &mut Watcher) -> Option<String> {
 #[test]
 fn a_new_watcher_gets_the_state_and_then_changes() {
     let engine = engine();
-    let console = Console::of(Shared::new(
-        &engine,
-        Arc::default(),
-        SharedAbout::default(),
-        vec!["trace"],
-        Duration::from_millis(300),
-    ));
+    let sources = ConsoleSources { restricted: vec!["trace"], ..ConsoleSources::default() };
+    let console = Console::of(Shared::new(&engine, sources, Duration::from_millis(300)));
     let mut first = console.watch().expect("room");
     let state = next(&mut first).expect("an event");
     assert!(state.starts_with("event: state\ndata: {\"sequence\":1,"), "{state}");
@@ -54,7 +49,7 @@ fn a_new_watcher_gets_the_state_and_then_changes() {
 #[test]
 fn watchers_over_the_limit_are_refused_until_one_leaves() {
     let engine = engine();
-    let console = Console::new(&engine, Arc::default(), SharedAbout::default(), Vec::new());
+    let console = Console::new(&engine, ConsoleSources::default());
     let mut watchers: Vec<_> = (0..MOST_WATCHERS).map(|_| console.watch().expect("room")).collect();
     let refused = console.watch().expect_err("no room").to_string();
     assert!(refused.starts_with("64 consoles are open"), "{refused}");
@@ -88,13 +83,7 @@ fn recording_stops_without_watchers_and_events_end_with_the_engine() {
     let console = {
         let engine = engine();
         let often = Duration::from_millis(20);
-        let console = Console::of(Shared::new(
-            &engine,
-            Arc::default(),
-            SharedAbout::default(),
-            Vec::new(),
-            often,
-        ));
+        let console = Console::of(Shared::new(&engine, ConsoleSources::default(), often));
         let mut watcher = console.watch().expect("room");
         next(&mut watcher).expect("an event");
         drop(watcher);
@@ -110,7 +99,7 @@ fn a_later_watcher_gets_the_history_before_a_fault() {
     let time = galatea_types::ManualClock::new();
     let options = EngineOptions { clock: time.clock(), ..EngineOptions::default() };
     let engine = Engine::new(options, BackendRegistry::default());
-    let console = Console::new(&engine, Arc::default(), SharedAbout::default(), Vec::new());
+    let console = Console::new(&engine, ConsoleSources::default());
     let ticks = |state: &str| {
         let history: serde_json::Value =
             serde_json::from_str(state.lines().nth(1)?.get(6..)?).ok()?;
@@ -136,9 +125,8 @@ fn history_of(state: &str) -> Vec<u64> {
 fn sent_changes_are_never_older_than_the_history() {
     let test = crate::testing::TestEngine::with(&["m"]);
     let (second, minutes) = (Duration::from_secs(1), Duration::from_secs(300));
-    let about = SharedAbout::default();
     // Without a thread: the test says when what happens.
-    let shared = Shared::new(&test.engine, Arc::default(), about, Vec::new(), second);
+    let shared = Shared::new(&test.engine, ConsoleSources::default(), second);
     let mut watch = Sampling { sampler: None, next_at: test.time.now(), empty_looks: 0 };
     let mut history = History::new(test.time.clock());
     let mut state = |wait: Duration| {

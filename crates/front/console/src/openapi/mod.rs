@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// The part of the document that does not depend on models.
 pub const BASE: &str = include_str!("../../openapi/base.json");
 /// The routes that only a server with a console has.
-const OF_CONSOLE: [&str; 3] = ["/", "/docs", "/console/events"];
+const OF_CONSOLE: [&str; 4] = ["/", "/docs", "/console/events", "/console/traces"];
 
 /// The most models with entries, if the client asks for no particular one.
 const MOST_MODELS: usize = 100;
@@ -36,9 +36,17 @@ impl Models {
     /// # Errors
     /// `InvalidArg` for a name that is not text.
     pub fn of_query(query: &str) -> Result<Self> {
-        let named = query.split('&').find_map(|pair| pair.strip_prefix("model="));
-        named.map_or(Ok(Self::First), |name| Ok(Self::Named(unescaped(name)?)))
+        Ok(model_of_query(query)?.map_or(Self::First, Self::Named))
     }
+}
+
+/// Reads the name of a model in the query of a URL: `model=NAME`, with percent escapes.
+///
+/// # Errors
+/// `InvalidArg` for a name that is not text.
+pub(crate) fn model_of_query(query: &str) -> Result<Option<String>> {
+    let named = query.split('&').find_map(|pair| pair.strip_prefix("model="));
+    named.map(unescaped).transpose()
 }
 
 /// Returns the document as JSON. `has_console`: the routes include those of the console.

@@ -3,11 +3,12 @@
 use std::{num::NonZero, thread, time::Duration};
 
 use galatea_engine::{ControlMode, Engine};
-use galatea_frontend::ConnectionLimits;
 use galatea_gpu::GpuMetrics;
 use galatea_telemetry::metrics::CpuMetrics;
 use galatea_types::product;
 use serde::Serialize;
+
+use crate::sources::ConsoleSources;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct ServerRow {
@@ -30,6 +31,8 @@ pub(crate) struct ServerRow {
     /// The number of repositories that did not answer last time. Not every viewer may know their places.
     repositories_away: usize,
     restricted: Vec<&'static str>,
+    /// The number of traced requests that were kept so far: a page with traces then asks for the new ones.
+    traced: u64,
 }
 
 /// The use of the machine's processors and memory.
@@ -69,14 +72,14 @@ struct Gpu {
 }
 
 impl ServerRow {
-    /// Returns the current state. `restricted`: names of the groups of calls that need a header.
+    /// Returns the current state.
     pub fn of(
         engine: &Engine,
+        sources: &ConsoleSources,
         uptime: Duration,
-        connections: &ConnectionLimits,
         watchers: usize,
-        restricted: &[&'static str],
     ) -> Self {
+        let connections = &sources.connections;
         let (live, ready) = (engine.is_live(), engine.is_ready());
         let budget = &engine.options().memory;
         Self {
@@ -105,7 +108,8 @@ impl ServerRow {
             gpus: engine.gpu_metrics().into_iter().map(Gpu::from).collect(),
             watchers,
             repositories_away: engine.repository_problems().len(),
-            restricted: restricted.to_vec(),
+            restricted: sources.restricted.clone(),
+            traced: sources.traces.as_ref().map_or(0, |traces| traces.count()),
         }
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use galatea_console::{
-    Console,
+    Console, ConsoleSources,
     openapi::{self, Models},
     page::{self, PageFile},
+    traces,
 };
 use galatea_engine::Engine;
 use galatea_frontend::{Action, ApiCategory};
@@ -37,6 +38,13 @@ const SHOWN_BY_EVENTS: [ApiCategory; 5] = [
     ApiCategory::ModelRepository,
     ApiCategory::Statistics,
 ];
+/// The groups of calls whose data the traces show: names, durations, and the settings of traces.
+const SHOWN_BY_TRACES: [ApiCategory; 4] = [
+    ApiCategory::Metadata,
+    ApiCategory::ModelRepository,
+    ApiCategory::Statistics,
+    ApiCategory::Trace,
+];
 /// The groups of calls whose data the document shows: the models and their inputs.
 const SHOWN_BY_DOCUMENT: [ApiCategory; 2] = [ApiCategory::Metadata, ApiCategory::ModelRepository];
 
@@ -44,6 +52,7 @@ const SHOWN_BY_DOCUMENT: [ApiCategory; 2] = [ApiCategory::Metadata, ApiCategory:
 pub(crate) enum ConsoleRoute {
     File(&'static PageFile),
     Events,
+    Traces,
     Document,
 }
 
@@ -54,13 +63,19 @@ pub(crate) fn parse(path: &str, has_console: bool) -> Option<ConsoleRoute> {
         _ if !has_console => None,
         "/" | "/docs" => page::file(page::INDEX).map(ConsoleRoute::File),
         "/console/events" => Some(ConsoleRoute::Events),
+        "/console/traces" => Some(ConsoleRoute::Traces),
         _ => page::file(path.strip_prefix("/console/")?).map(ConsoleRoute::File),
     }
 }
 
 pub(crate) fn of(engine: &Arc<Engine>, options: &HttpOptions) -> Console {
-    let restricted = options.restricted_apis.restricted_names();
-    Console::new(engine, options.limits.clone(), options.about.clone(), restricted)
+    let sources = ConsoleSources {
+        connections: options.limits.clone(),
+        about: options.about.clone(),
+        restricted: options.restricted_apis.restricted_names(),
+        traces: options.requests.tracer().recent().cloned(),
+    };
+    Console::new(engine, sources)
 }
 
 pub(crate) async fn respond(
@@ -80,6 +95,10 @@ pub(crate) async fn respond(
         ConsoleRoute::File(file) => send_file(file, received.sender.head),
         ConsoleRoute::Events => refused(state, &SHOWN_BY_EVENTS, received.sender.head)
             .unwrap_or_else(|| send_events(state, received)),
+        ConsoleRoute::Traces => match refused(state, &SHOWN_BY_TRACES, received.sender.head) {
+            Some(refusal) => refusal,
+            None => send_traces(state, received).await,
+        },
         ConsoleRoute::Document => match refused(state, &SHOWN_BY_DOCUMENT, received.sender.head) {
             Some(refusal) => refusal,
             None => send_document(state, received).await,
@@ -153,6 +172,19 @@ fn send_events(state: &ServerState, received: &ReceivedRequest<'_>) -> Response 
         }
         Err(error) => failure(&Error::unavailable(error.to_string()), JSON),
     }
+}
+
+/// Writes the traces on a control thread, because one may have many steps and calls.
+async fn send_traces(state: &ServerState, received: &ReceivedRequest<'_>) -> Response {
+    let model = match traces::model_of(received.sender.head.query().unwrap_or_default()) {
+        Ok(model) => model,
+        Err(error) => return protected(failure(&error, JSON)),
+    };
+    let tracer = state.options.requests.tracer().clone();
+    let may_change = received.sender.caller.check(&Action::Control(&model)).is_ok();
+    let write = move || traces::document(&tracer, &model, may_change);
+    let written = state.engine.control().query(write).await.flatten();
+    protected(ok_or_failure(written))
 }
 
 /// Writes the document on a control thread, because it visits all models.
@@ -243,7 +275,7 @@ mod tests {
 
     #[test]
     fn without_a_console_only_the_openapi_document_is_served() {
-        for path in ["/", "/docs", "/console/events", "/console/index.html"] {
+        for path in ["/", "/docs", "/console/events", "/console/traces", "/console/index.html"] {
             assert!(parse(path, true).is_some() && parse(path, false).is_none(), "{path}");
         }
         assert!(matches!(parse("/openapi.json", false), Some(ConsoleRoute::Document)));

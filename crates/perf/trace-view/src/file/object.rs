@@ -2,12 +2,11 @@
 
 use std::{borrow::Cow, fmt};
 
+use galatea_trace_timeline::EventName;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, SeqAccess, Visitor},
 };
-
-use crate::event::EventName;
 
 /// Most timestamps of one object that are kept. Servers write one.
 const MOST_STAMPS: usize = 1024;

@@ -2,22 +2,20 @@
 
 mod models;
 mod selection;
-mod tree;
 
+use galatea_trace_timeline::{Extent, RequestTrees, TreeReport};
 use serde::Serialize;
 
 pub(crate) use self::{
     models::{ModelReport, SpanReport},
     selection::{Selection, SelectionError},
-    tree::{RowReport, TreeReport},
 };
-use crate::{
-    event::Event,
-    traces::{Traces, family::Family, request::Extent},
-};
+use crate::traces::Traces;
 
 /// The version of the form of the JSON.
 const FORMAT: &str = "galatea-trace/1";
+/// Most steps and calls of one request that are shown.
+const MOST_ROWS: usize = 1000;
 
 /// Requests of some files: all of them by model, and some one by one. Times are in nanoseconds.
 #[derive(Debug, Serialize)]
@@ -52,7 +50,8 @@ impl Report {
         selection: Selection,
     ) -> Result<Self, SelectionError> {
         let family = traces.family();
-        let source = ReportSource { traces: &traces, family: &family };
+        let source =
+            RequestTrees { requests: &traces.requests, models: &traces.models, family: &family };
         let selected = selection.requests(&source)?;
         let count = |is_root: bool| {
             let has_times = traces.requests.iter().filter(|request| request.extent().is_some());
@@ -66,37 +65,10 @@ impl Report {
             step_count: count(false),
             covered_ns: covered.reduce(Extent::joined).map_or(0, Extent::length),
             models: models::reports(&source, selection.model.as_deref()),
-            requests: selected.iter().map(|&root| tree::report(&source, root)).collect(),
+            requests: selected.iter().map(|&root| source.tree(root, MOST_ROWS)).collect(),
             problem_count: traces.problems.count,
             problems: traces.problems.first.iter().map(ToString::to_string).collect(),
             selection,
         })
-    }
-}
-
-/// The requests and their relatives.
-struct ReportSource<'a> {
-    traces: &'a Traces,
-    family: &'a Family,
-}
-
-impl ReportSource<'_> {
-    fn steps(&self, request: u32) -> impl Iterator<Item = Extent> {
-        let extent = |&child: &u32| self.traces.requests[child as usize].extent();
-        self.family.children(request).iter().filter_map(extent)
-    }
-}
-
-/// An event of a request.
-#[derive(Debug, Serialize)]
-pub(crate) struct EventReport {
-    pub name: &'static str,
-    /// Time since the first event of the tree.
-    pub at_ns: u64,
-}
-
-impl EventReport {
-    fn of(event: Event, at_ns: u64) -> Self {
-        Self { name: event.name(), at_ns }
     }
 }

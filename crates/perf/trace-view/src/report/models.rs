@@ -1,13 +1,8 @@
 //! Times of each model, over all its requests.
 
 use galatea_perf_types::percentile::percentile;
+use galatea_trace_timeline::{Outcome, Request, RequestTrees, Span, amounts, pieces};
 use serde::Serialize;
-
-use super::ReportSource;
-use crate::{
-    spans::{Span, amounts, pieces},
-    traces::request::{Outcome, Request},
-};
 
 /// The requests of a version of a model.
 #[derive(Debug, Serialize)]
@@ -48,10 +43,10 @@ pub(crate) struct SpanReport {
 }
 
 /// Returns the models, or the one of this name. The first took the most time.
-pub(super) fn reports(source: &ReportSource<'_>, name: Option<&str>) -> Vec<ModelReport> {
-    let models = &source.traces.models;
+pub(super) fn reports(source: &RequestTrees<'_>, name: Option<&str>) -> Vec<ModelReport> {
+    let models = &source.models;
     let mut requests: Vec<Vec<u32>> = vec![Vec::new(); models.len() + 1];
-    for (index, request) in source.traces.requests.iter().enumerate() {
+    for (index, request) in source.requests.iter().enumerate() {
         if request.extent().is_some() {
             requests[request.model.map_or(models.len(), |model| model as usize)].push(index as u32);
         }
@@ -72,15 +67,14 @@ pub(super) fn reports(source: &ReportSource<'_>, name: Option<&str>) -> Vec<Mode
     reports
 }
 
-fn report(source: &ReportSource<'_>, indices: &[u32]) -> ModelReport {
-    let requests = || indices.iter().map(|&index| &source.traces.requests[index as usize]);
+fn report(source: &RequestTrees<'_>, indices: &[u32]) -> ModelReport {
+    let requests = || indices.iter().map(|&index| &source.requests[index as usize]);
     let count = |outcome| requests().filter(|request| request.outcome() == outcome).count();
     let is_finished = |request: &Request| request.outcome() != Outcome::Unfinished;
-    let finished =
-        indices.iter().filter(|&&index| is_finished(&source.traces.requests[index as usize]));
+    let finished = indices.iter().filter(|&&index| is_finished(&source.requests[index as usize]));
     let amounts: Vec<[u64; Span::COUNT]> = finished
         .map(|&index| {
-            let request = &source.traces.requests[index as usize];
+            let request = &source.requests[index as usize];
             amounts(&pieces(request, source.steps(index)))
         })
         .collect();

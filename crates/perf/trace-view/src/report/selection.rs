@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 
+use galatea_trace_timeline::{Request, RequestTrees};
 use serde::Serialize;
-
-use super::ReportSource;
-use crate::traces::request::Request;
 
 /// Most names of models in an error.
 const MOST_NAMES: usize = 10;
@@ -34,8 +32,8 @@ pub(crate) enum SelectionError {
 
 impl Selection {
     /// Returns the indices of the requests, the slowest first.
-    pub(super) fn requests(&self, source: &ReportSource<'_>) -> Result<Vec<u32>, SelectionError> {
-        let requests = &source.traces.requests;
+    pub(super) fn requests(&self, source: &RequestTrees<'_>) -> Result<Vec<u32>, SelectionError> {
+        let requests = &source.requests;
         let timed = |request: &Request| request.extent().is_some();
         if !requests.iter().any(timed) {
             return Err(SelectionError::Untimed);
@@ -51,9 +49,9 @@ impl Selection {
         Ok(selected)
     }
 
-    fn selects(&self, source: &ReportSource<'_>, request: &Request) -> bool {
+    fn selects(&self, source: &RequestTrees<'_>, request: &Request) -> bool {
         let is_match = |request: &Request| self.has_model(source, request) && self.has_id(request);
-        let parent = request.parent.map(|parent| &source.traces.requests[parent as usize]);
+        let parent = request.parent.map(|parent| &source.requests[parent as usize]);
         // A tree is shown once, below its first match. All requests of a model are of interest.
         let is_first = match (&self.model, &self.id) {
             (None, None) => parent.is_none(),
@@ -63,9 +61,9 @@ impl Selection {
         is_first && is_match(request)
     }
 
-    fn has_model(&self, source: &ReportSource<'_>, request: &Request) -> bool {
+    fn has_model(&self, source: &RequestTrees<'_>, request: &Request) -> bool {
         let Some(wanted) = &self.model else { return true };
-        let model = request.model.map(|model| &source.traces.models[model as usize]);
+        let model = request.model.map(|model| &source.models[model as usize]);
         model.is_some_and(|model| *model.name == **wanted)
     }
 
@@ -74,8 +72,8 @@ impl Selection {
         request.request_id.as_deref() == Some(wanted) || wanted.parse() == Ok(request.id)
     }
 
-    fn nothing(&self, source: &ReportSource<'_>) -> SelectionError {
-        let models = &source.traces.models;
+    fn nothing(&self, source: &RequestTrees<'_>) -> SelectionError {
+        let models = &source.models;
         match (&self.model, &self.id) {
             (Some(model), _) if models.iter().all(|known| *known.name != **model) => {
                 let mut names: Vec<&str> = models.iter().map(|model| &*model.name).collect();

@@ -1,13 +1,10 @@
 //! The slowest requests as bars: each bar is the whole time of its request.
 
 use galatea_terminal_text as printing;
+use galatea_trace_timeline::{RowReport, Span, TreeReport};
 
 use super::{Colors, folded, models::name, padded};
-use crate::{
-    duration::duration,
-    report::{Report, RowReport, TreeReport},
-    spans::Span,
-};
+use crate::{duration::duration, report::Report};
 
 /// Columns of a time.
 const TIME: usize = 9;

@@ -1,23 +1,13 @@
 //! The traced requests of all files, as trees: steps of ensembles and calls of models below the request that made them.
 
-pub(crate) mod family;
-pub(crate) mod request;
-
 use std::{
     collections::HashMap,
     io::{self, Read},
 };
 
-use self::{family::Family, request::Request};
-use crate::file::{object::TraceObject, problem::Problems, read_objects};
+use galatea_trace_timeline::{Family, ModelKey, Request};
 
-/// A version of a model.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ModelKey {
-    pub name: Box<str>,
-    /// Empty if the file does not have it.
-    pub version: Box<str>,
-}
+use crate::file::{object::TraceObject, problem::Problems, read_objects};
 
 /// The requests of some files.
 #[derive(Debug, Default)]

@@ -21,6 +21,8 @@ pub fn open(options: &mut ServeOptions) -> Result<Arc<Tracer>> {
 
 fn tracer(options: &ServeOptions) -> Result<Tracer> {
     let (mut trace, environment) = (options.trace.clone(), &options.runtimes.environment);
+    // Only the console shows them.
+    trace.keeps_recent = options.http.is_some() && options.http_options.has_console;
     Ok(match trace.mode {
         TraceMode::Triton => Tracer::new(trace),
         TraceMode::OpenTelemetry => {

@@ -2,9 +2,18 @@
 
 use crate::event::{Event, Protocol};
 
+/// A version of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModelKey {
+    /// The name of the model.
+    pub name: Box<str>,
+    /// The version; empty if it is not known.
+    pub version: Box<str>,
+}
+
 /// A traced request: a client's, a step of an ensemble, or a call of a model.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Request {
+pub struct Request {
     /// The server's number of the trace.
     pub id: u64,
     /// The client's name of the request.
@@ -15,18 +24,25 @@ pub(crate) struct Request {
     pub parent: Option<u32>,
     /// Index of the model; `None` if the request reached none.
     pub model: Option<u32>,
+    /// The protocol by which it came; `None` for steps and calls.
     pub protocol: Option<Protocol>,
     /// Number of responses.
     pub responses: u32,
+    /// The server answered with an error. Files do not have this.
+    pub is_failed: bool,
     /// Instants in nanoseconds, by event; 0 for those that did not happen.
     instants: [u64; Event::ALL.len()],
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The server answered.
     Answered,
+    /// The server answered with an error.
+    Failed,
+    /// A step or a call ended. Its answer went to the request above it.
+    Ended,
     /// The request ended without a response: it was cancelled.
     NoResponse,
     /// The request was refused before a model's queue.
@@ -36,9 +52,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// Returns the words that people read.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
+            Self::Failed => "failed",
+            Self::Ended => "ended",
             Self::NoResponse => "no response",
             Self::NotQueued => "not queued",
             Self::Unfinished => "unfinished",
@@ -47,6 +66,7 @@ impl Outcome {
 }
 
 impl Request {
+    /// Makes the record of a trace of this number.
     pub fn new(id: u64) -> Self {
         Self { id, ..Self::default() }
     }
@@ -81,11 +101,15 @@ impl Request {
         self.extent().map_or(0, |extent| extent.length())
     }
 
+    /// Returns the end of the request, as its events and its answer tell it.
     pub fn outcome(&self) -> Outcome {
         let has = |event| self.instant(event).is_some();
         match self.responses {
+            _ if self.is_failed => Outcome::Failed,
             _ if !has(Event::RequestStart) => Outcome::NotQueued,
             _ if !has(Event::RequestEnd) => Outcome::Unfinished,
+            // Servers record only the responses to clients.
+            0 if self.parent_id.is_some() => Outcome::Ended,
             0 => Outcome::NoResponse,
             _ => Outcome::Answered,
         }
@@ -94,12 +118,15 @@ impl Request {
 
 /// A piece of time, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub struct Extent {
+    /// Its beginning.
     pub from: u64,
+    /// Its end.
     pub to: u64,
 }
 
 impl Extent {
+    /// Returns the nanoseconds between the ends.
     pub fn length(self) -> u64 {
         self.to.saturating_sub(self.from)
     }

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use crate::{
     event::Event,
-    traces::request::{Extent, Request},
+    request::{Extent, Request},
 };
 
 /// A part of the time of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Span {
+pub enum Span {
     /// The front end reads the request from the network.
     Receive,
     /// The request waits for an instance.
@@ -30,6 +30,7 @@ pub(crate) enum Span {
 }
 
 impl Span {
+    /// The number of spans.
     pub const COUNT: usize = 8;
     /// All spans, in the order in which they usually happen.
     pub const ALL: [Self; Self::COUNT] = [
@@ -43,6 +44,7 @@ impl Span {
         Self::Other,
     ];
 
+    /// Returns the name that people read.
     pub fn name(self) -> &'static str {
         match self {
             Self::Receive => "receive",
@@ -73,8 +75,10 @@ impl Span {
 
 /// A part of a request's time, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub struct Piece {
+    /// The span that it is a part of.
     pub span: Span,
+    /// The time that it takes.
     pub extent: Extent,
 }
 
@@ -103,7 +107,7 @@ const RULES: [SpanRule; 6] = [
 ///
 /// `steps` are the extents of its children, in the order of their beginning. They count while the request itself is in no
 /// other span.
-pub(crate) fn pieces(request: &Request, steps: impl Iterator<Item = Extent>) -> Vec<Piece> {
+pub fn pieces(request: &Request, steps: impl Iterator<Item = Extent>) -> Vec<Piece> {
     let Some(whole) = request.extent() else { return Vec::new() };
     let own: Vec<Piece> = RULES.iter().filter_map(|rule| rule.piece(request)).collect();
     let steps = joined(steps);
@@ -160,7 +164,7 @@ fn joined(sorted: impl Iterator<Item = Extent>) -> Vec<Extent> {
 }
 
 /// Returns the nanoseconds of each span, in the order of [`Span::ALL`].
-pub(crate) fn amounts(pieces: &[Piece]) -> [u64; Span::COUNT] {
+pub fn amounts(pieces: &[Piece]) -> [u64; Span::COUNT] {
     let mut amounts = [0; Span::COUNT];
     for piece in pieces {
         amounts[piece.span as usize] += piece.extent.length();

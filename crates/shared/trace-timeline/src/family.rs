@@ -1,10 +1,10 @@
 //! Parents and children among requests.
 
-use super::request::Request;
+use crate::request::Request;
 
 /// The children of each request.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
+pub struct Family {
     /// Index in `members` of the first child of each request; one more entry ends the last ones.
     first: Vec<u32>,
     /// Children, those of one request together and in the order of their beginning.
@@ -13,7 +13,7 @@ pub(crate) struct Family {
 
 /// A request of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Relative {
+pub struct Relative {
     /// Index of the request.
     pub request: u32,
     /// Number of requests above it.

@@ -7,18 +7,30 @@ use serde::{
 
 /// An instant of a request. HTTP and gRPC share the events of the front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
+    /// The front end begins to read the request.
     ReceiveStart,
+    /// The front end has read the request.
     ReceiveEnd,
+    /// The model receives the request.
     RequestStart,
+    /// The request enters the queue.
     QueueStart,
+    /// An instance takes the request.
     ComputeStart,
+    /// The inputs are ready.
     ComputeInputEnd,
+    /// The model has computed.
     ComputeOutputStart,
+    /// The outputs are ready.
     ComputeEnd,
+    /// A response to the client is ready.
     ResponseComplete,
+    /// The front end begins to send an answer.
     SendStart,
+    /// The front end has sent an answer.
     SendEnd,
+    /// The request ends.
     RequestEnd,
 }
 
@@ -73,12 +85,15 @@ impl Event {
 
 /// The protocol by which a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub enum Protocol {
+    /// HTTP.
     Http,
+    /// gRPC.
     Grpc,
 }
 
 impl Protocol {
+    /// Returns the name that people read.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http => "HTTP",
@@ -89,7 +104,7 @@ impl Protocol {
 
 /// The name of an event in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EventName {
+pub struct EventName {
     /// `None` for events that are not shown.
     pub event: Option<Event>,
     /// The protocol, if the name has it.
@@ -97,7 +112,8 @@ pub(crate) struct EventName {
 }
 
 impl EventName {
-    fn read(name: &str) -> Self {
+    /// Reads the name of an event in a file. Unknown names have no event.
+    pub fn read(name: &str) -> Self {
         let (protocol, rest) = match name.split_once('_') {
             Some(("HTTP", rest)) => (Some(Protocol::Http), rest),
             Some(("GRPC", rest)) => (Some(Protocol::Grpc), rest),
