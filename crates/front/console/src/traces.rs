@@ -133,7 +133,7 @@ mod tests {
             ..TraceOptions::default()
         };
         let tracer = Arc::new(Tracer::new(options));
-        let mut front_end = tracer.begin(Protocol::Http).expect("on");
+        let mut front_end = tracer.begin(Protocol::Http, None).expect("on");
         front_end.set_model("m");
         let observer = front_end.observer().expect("traced");
         let request = InferRequest { id: "<b>".to_owned(), ..InferRequest::new("m") };
