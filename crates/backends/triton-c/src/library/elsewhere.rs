@@ -1,0 +1,32 @@
+//! Libraries of Triton exist for Linux only.
+
+use std::path::Path;
+
+use galatea_types::{Error, Result};
+
+use crate::{Offer, Requirements};
+
+/// An opened library.
+#[derive(Debug)]
+pub struct Library(());
+
+impl Library {
+    /// Refuses to open a library.
+    ///
+    /// # Errors
+    /// Always: `Unsupported`.
+    pub fn open(path: &Path, _: &Requirements<'_>, _: &[&'static Offer]) -> Result<Self> {
+        Err(Error::unsupported(format!(
+            "'{}' cannot be opened: libraries for Triton are supported on Linux only",
+            path.display()
+        )))
+    }
+
+    /// Returns the function of this name.
+    ///
+    /// # Safety
+    /// That of the function for Linux.
+    pub unsafe fn function<F: Copy>(&self, _: &str) -> Option<F> {
+        None
+    }
+}
