@@ -14,13 +14,20 @@ pub const CACHE_VERSION: [u32; 2] = [0, 1];
 /// The version of `TRITONREPOAGENT_*` that is offered: major, minor.
 pub const AGENT_VERSION: [u32; 2] = [0, 1];
 
-galatea_native_library::objects! {
-    pub Error Message Parameter BufferAttributes ResponseAllocator Metrics MetricFamily Metric MetricArgs
-    Server ServerOptions InferenceRequest InferenceResponse InferenceTrace
-    Backend BackendAttribute Model ModelInstance Request Input Output Response ResponseFactory State MemoryManager
-    ResponseStatistics Batcher
-    Cache CacheEntry CacheAllocator Agent AgentModel
+/// Objects that the other side knows by their handles only.
+mod handles {
+    #![expect(missing_docs, reason = "their names are those of the interface")]
+
+    galatea_native_library::objects! {
+        pub Error Message Parameter BufferAttributes ResponseAllocator Metrics MetricFamily Metric MetricArgs
+        Server ServerOptions InferenceRequest InferenceResponse InferenceTrace
+        Backend BackendAttribute Model ModelInstance Request Input Output Response ResponseFactory State MemoryManager
+        ResponseStatistics Batcher
+        Cache CacheEntry CacheAllocator Agent AgentModel
+    }
 }
+
+pub use handles::*;
 
 /// Numbers of element types (`TRITONSERVER_DataType`).
 pub mod data_type {

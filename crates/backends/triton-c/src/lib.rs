@@ -7,7 +7,6 @@
 //! - A handle that a library gets is no address. It is looked up in a [`Table`], so a handle that was released, or never was
 //!   one, gives an error.
 //! - No panic leaves a function that libraries call ([`call`]).
-//! - No lock is held while a function of a library runs.
 
 #![warn(missing_docs)]
 
