@@ -21,6 +21,7 @@ ABORTS = """
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(
     TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request **requests, uint32_t count) {
+  (void)instance, (void)count;
   TRITONBACKEND_Input *input;
   const void *data;
   uint64_t size;
@@ -33,7 +34,91 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(
 }
 """
 # Calls a function that no server has.
-TOMORROW = ABORTS.replace("abort();", "TRITONBACKEND_OfTomorrow();").replace("{\n  TRITONBACKEND_Input", "{\n  void TRITONBACKEND_OfTomorrow(void);\n  TRITONBACKEND_Input")
+TOMORROW = ABORTS.replace("abort();", "TRITONBACKEND_OfTomorrow();").replace("<stdlib.h>", "<stdlib.h>\nvoid TRITONBACKEND_OfTomorrow(void);")
+
+# Adds what it gets to the state of its sequence, counts requests in a metric, and says the request's parameter in its response.
+SUMS = """
+#include "triton_backend.h"
+#include <string.h>
+
+typedef struct Opaque Opaque;
+TRITONSERVER_Error *TRITONBACKEND_StateNew(Opaque **, TRITONBACKEND_Request *, const char *, uint32_t, const int64_t *, uint32_t);
+TRITONSERVER_Error *TRITONBACKEND_StateBuffer(Opaque *, void **, uint64_t, uint32_t *, int64_t *);
+TRITONSERVER_Error *TRITONBACKEND_StateUpdate(Opaque *);
+TRITONSERVER_Error *TRITONBACKEND_RequestParameter(TRITONBACKEND_Request *, uint32_t, const char **, uint32_t *, const void **);
+TRITONSERVER_Error *TRITONBACKEND_ResponseSetStringParameter(TRITONBACKEND_Response *, const char *, const char *);
+TRITONSERVER_Error *TRITONSERVER_MetricFamilyNew(Opaque **, uint32_t, const char *, const char *);
+TRITONSERVER_Error *TRITONSERVER_MetricNew(Opaque **, Opaque *, const Opaque **, uint64_t);
+TRITONSERVER_Error *TRITONSERVER_MetricIncrement(Opaque *, double);
+static Opaque *requests_seen;
+
+#define TRY(call) do { TRITONSERVER_Error *error_of = (call); if (error_of) return error_of; } while (0)
+enum { INT32 = 8 };
+
+TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend) {
+  (void)backend;
+  Opaque *family;
+  TRY(TRITONSERVER_MetricFamilyNew(&family, 0, "sums_requests", "Requests of the backend"));
+  return TRITONSERVER_MetricNew(&requests_seen, family, 0, 0);
+}
+
+static TRITONSERVER_Error *read(TRITONBACKEND_Request *request, const char *name, int32_t *value) {
+  TRITONBACKEND_Input *input;
+  const void *data;
+  uint64_t size;
+  uint32_t memory;
+  int64_t id;
+  TRY(TRITONBACKEND_RequestInput(request, name, &input));
+  TRY(TRITONBACKEND_InputBuffer(input, 0, &data, &size, &memory, &id));
+  memcpy(value, data, 4);
+  return 0;
+}
+
+static TRITONSERVER_Error *sum(TRITONBACKEND_Request *request, TRITONBACKEND_Response *response) {
+  int32_t value, total;
+  TRY(read(request, "INPUT0", &value));
+  TRY(read(request, "STATE", &total));
+  total += value;
+  int64_t shape = 1, id;
+  uint32_t memory, kind;
+  void *buffer;
+  Opaque *state;
+  TRY(TRITONBACKEND_StateNew(&state, request, "NEW_STATE", INT32, &shape, 1));
+  TRY(TRITONBACKEND_StateBuffer(state, &buffer, 4, &memory, &id));
+  memcpy(buffer, &total, 4);
+  TRY(TRITONBACKEND_StateUpdate(state));
+  TRITONBACKEND_Output *output;
+  TRY(TRITONBACKEND_ResponseOutput(response, &output, "OUTPUT0", INT32, &shape, 1));
+  TRY(TRITONBACKEND_OutputBuffer(output, &buffer, 4, &memory, &id));
+  memcpy(buffer, &total, 4);
+  const char *name;
+  const void *word;
+  TRY(TRITONBACKEND_RequestParameter(request, 0, &name, &kind, &word));
+  return TRITONBACKEND_ResponseSetStringParameter(response, name, word);
+}
+
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(
+    TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Request **requests, uint32_t count) {
+  (void)instance;
+  for (uint32_t index = 0; index < count; ++index) {
+    TRITONBACKEND_Response *response;
+    TRY(TRITONBACKEND_ResponseNew(&response, requests[index]));
+    TRITONSERVER_Error *error = sum(requests[index], response);
+    TRY(TRITONBACKEND_ResponseSend(response, TRITON_RESPONSE_FINAL, error));
+    TRY(TRITONSERVER_MetricIncrement(requests_seen, 1));
+    TRY(TRITONBACKEND_RequestRelease(requests[index], TRITON_RELEASE_ALL));
+  }
+  return 0;
+}
+"""
+SUMS_CONFIG = (
+    tensor("input", "INPUT0", "TYPE_INT32", "1") + tensor("output", "OUTPUT0", "TYPE_INT32", "1") + """
+sequence_batching {
+  state { input_name: "STATE" output_name: "NEW_STATE" data_type: TYPE_INT32 dims: 1
+          initial_state { name: "zero" data_type: TYPE_INT32 dims: 1 zero_data: true } }
+}
+"""
+)
 
 
 def compile_backend(folder, name, source):
@@ -60,6 +145,8 @@ def server(tmp_path_factory):
     write_model(models, "plain", "galatea", "mirror", identity_config())
     write_model(models, "apart", "galatea", "mirror", isolated())
     write_model(models, "crashes", "galatea", "aborts", isolated())
+    compile_backend(backends / "sums", "sums", SUMS)
+    write_model(models, "sums", "galatea", "sums", SUMS_CONFIG)
     write_model(models, "newer", "galatea", "tomorrow", identity_config())
     # Backends that nobody else has: one lies in the model's folder, one in the version's.
     for name, place in (("of_model", "brings"), ("of_version", "brings_too/1")):
@@ -91,6 +178,21 @@ def test_a_crash_costs_only_the_requests_of_its_process(server):
     assert status == 500 and "ended" in answer["error"], answer
     assert infer(server, "crashes", [1.0]) == (400, {"error": "not zero"})
     assert infer(server, "plain", [1.0])[0] == 200
+
+
+def test_states_parameters_and_metrics_of_a_library(server):
+    def step(value, **parameters):
+        body = {"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "INT32", "data": [value]}], "parameters": parameters}
+        status, _, text = clients.ask(server.http, "POST", "/v2/models/sums/infer", body)
+        assert status == 200, text
+        return json.loads(text)
+
+    first = step(1, sequence_id=5, sequence_start=True, word="one")
+    assert (first["outputs"][0]["data"], first["parameters"]["word"]) == ([1], "one")
+    assert step(10, sequence_id=6, sequence_start=True, word="ten")["outputs"][0]["data"] == [10]
+    last = step(2, sequence_id=5, sequence_end=True, word="two")
+    assert (last["outputs"][0]["data"], last["parameters"]["word"]) == ([3], "two")
+    assert clients.metrics(server)["sums_requests", ""] == 3
 
 
 def reasons(server):

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use galatea_backend::{Backend, CompletionContext, LoadContext, Model};
+use galatea_backend::{Backend, CompletionContext, LoadContext, Model, ServerAccess};
 use galatea_config::{
     ConfigDraft, NormalizeContext, RawModelConfig, normalize, parse_json, to_json,
 };
@@ -125,7 +125,8 @@ impl Backend for CBackend {
                 folder: context.model_dir,
                 config: to_json(&normalized.raw),
                 checked: None,
-                server: None,
+                // It can call no other model yet.
+                server: ServerAccess::default(),
             },
         )?;
         match model.take_completed() {

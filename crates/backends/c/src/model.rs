@@ -12,7 +12,6 @@ use crate::{
     instance::CInstance,
     instance_object::InstanceObject,
     model_object::{LoadedModel, ModelParts},
-    server::ServerObject,
 };
 
 /// A version that its library has loaded.
@@ -45,7 +44,7 @@ impl CModel {
                 folder: &context.model_dir,
                 config: to_json(config.raw()),
                 checked: Some(config),
-                server: Some(ServerObject(context.server.clone())),
+                server: context.server.clone(),
             },
         )?;
         let (config, loaded) = (config.clone(), Arc::new(loaded));

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use galatea_backend::ServerAccess;
 use galatea_config::ModelConfig;
 use galatea_triton_c::{
     Kind, Registered, Table, abi, call,
@@ -33,7 +34,7 @@ pub(crate) struct ModelObject {
     /// Folder of the model.
     repository: CString,
     backend: Weak<OpenBackend>,
-    server: Option<Registered<abi::Server, ServerObject>>,
+    server: Registered<abi::Server, ServerObject>,
     state: AtomicPtr<c_void>,
     /// The configuration as JSON.
     config: Mutex<String>,
@@ -64,7 +65,7 @@ pub(crate) struct ModelParts<'a> {
     /// The checked configuration, unless the library is to complete it.
     pub checked: Option<&'a ModelConfig>,
     /// The server around it.
-    pub server: Option<ServerObject>,
+    pub server: ServerAccess,
 }
 
 /// A model whose library was told to load it, and is told to unload it when this is dropped.
@@ -89,7 +90,7 @@ impl LoadedModel {
             version: parts.version,
             repository: text::to_c(&parts.folder.to_string_lossy()),
             backend: Arc::downgrade(backend),
-            server: parts.server.map(ServerObject::register).transpose()?,
+            server: ServerObject(parts.server).register()?,
             state: AtomicPtr::default(),
             config: Mutex::new(parts.config),
             completes: parts.checked.is_none(),
@@ -234,12 +235,8 @@ pub(crate) unsafe extern "C" fn model_server(
     server: *mut *mut abi::Server,
 ) -> *mut abi::Error {
     call::answer("TRITONBACKEND_ModelServer", || {
-        let model = MODELS.get(model)?;
-        let registered = model.server.as_ref().ok_or_else(|| {
-            Error::unavailable("a model has no server while its configuration is completed")
-        })?;
         // SAFETY: the caller gives a place for the result.
-        unsafe { call::put(server, registered.handle(), "the server") }
+        unsafe { call::put(server, MODELS.get(model)?.server.handle(), "the server") }
     })
 }
 
