@@ -8,6 +8,7 @@ import pytest
 
 import clients
 import python_cases
+import scenarios
 import servers
 import tiers
 from repositories import identity_config, tensor, write_model
@@ -114,6 +115,7 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(
 SUMS_CONFIG = (
     tensor("input", "INPUT0", "TYPE_INT32", "1") + tensor("output", "OUTPUT0", "TYPE_INT32", "1") + """
 sequence_batching {
+  max_sequence_idle_microseconds: 600000000
   state { input_name: "STATE" output_name: "NEW_STATE" data_type: TYPE_INT32 dims: 1
           initial_state { name: "zero" data_type: TYPE_INT32 dims: 1 zero_data: true } }
 }
@@ -175,7 +177,7 @@ def test_a_backend_in_c_answers(server, model):
 
 def test_a_crash_costs_only_the_requests_of_its_process(server):
     status, answer = infer(server, "crashes", [0.0])
-    assert status == 500 and "ended" in answer["error"], answer
+    assert status == 503 and "SIGABRT" in answer["error"], answer
     assert infer(server, "crashes", [1.0]) == (400, {"error": "not zero"})
     assert infer(server, "plain", [1.0])[0] == 200
 
@@ -189,9 +191,9 @@ def test_states_parameters_and_metrics_of_a_library(server):
 
     first = step(1, sequence_id=5, sequence_start=True, word="one")
     assert (first["outputs"][0]["data"], first["parameters"]["word"]) == ([1], "one")
-    assert step(10, sequence_id=6, sequence_start=True, word="ten")["outputs"][0]["data"] == [10]
     last = step(2, sequence_id=5, sequence_end=True, word="two")
     assert (last["outputs"][0]["data"], last["parameters"]["word"]) == ([3], "two")
+    assert step(10, sequence_id=6, sequence_start=True, sequence_end=True, word="ten")["outputs"][0]["data"] == [10]
     assert clients.metrics(server)["sums_requests", ""] == 3
 
 
@@ -240,18 +242,15 @@ def library(tmp_path_factory):
     python_cases.end(running)
 
 
-# Plays on the models of the suite, each of another part of the interface.
-PLAYS = [
-    name
-    for name in python_cases.plays()
-    if name.startswith(("tensors/", "outputs/", "calls/", "stream/", "accepted/", "arguments/"))
-]
+# Plays on the models of the suite. What hangs the library in the real server harms it here too.
+PLAYS = [name for name in python_cases.plays() if python_cases.is_harmless(name)]
 
 
 @tiers.peers
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_python_library_answers_as_in_triton(library, name):
     library.asked.add(name)
-    answer = python_cases.played(python_cases.plays()[name], library)
-    want = python_cases.wanted(name, "library")
-    assert answer == want, "\n" + python_cases.compared(answer, want)
+    answer = scenarios.without_places(python_cases.played(python_cases.plays()[name], library))
+    # Some sentences are those of the server around it.
+    wanted = [scenarios.without_places(python_cases.wanted(name, target)) for target in ("library", "galatea")]
+    assert answer in wanted, "\n" + python_cases.compared(answer, wanted[0])

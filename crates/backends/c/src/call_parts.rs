@@ -109,7 +109,6 @@ pub(crate) unsafe extern "C" fn append_input_data(
 }
 
 /// Takes the data for all host policies.
-#[expect(clippy::too_many_arguments, reason = "the interface has them")]
 pub(crate) unsafe extern "C" fn append_input_data_with_host_policy(
     request: *mut abi::InferenceRequest,
     name: *const c_char,

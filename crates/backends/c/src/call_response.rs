@@ -265,7 +265,6 @@ pub(crate) unsafe extern "C" fn response_output_count(
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "the interface has them")]
 pub(crate) unsafe extern "C" fn response_output(
     response: *mut abi::InferenceResponse,
     index: u32,

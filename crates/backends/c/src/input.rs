@@ -32,14 +32,12 @@ impl Input {
         &self.request.inputs[self.index]
     }
 
-    /// Returns the bytes of a buffer. The inputs of a request lie in one buffer each; without elements they have none.
+    /// Returns the bytes of a buffer. Each input of a request lies in one buffer, also one without elements.
     fn buffer(&self, index: u32) -> Result<&[u8]> {
-        let bytes = self.tensor().host()?;
-        let count = u32::from(!bytes.is_empty());
-        match index < count {
-            true => Ok(bytes),
-            false => Err(Error::invalid_arg(format!(
-                "out of bounds index {index}: input '{}' has {count} buffers",
+        match index {
+            0 => self.tensor().host(),
+            _ => Err(Error::invalid_arg(format!(
+                "out of bounds index {index}: input '{}' has 1 buffers",
                 self.tensor().name
             ))),
         }
@@ -69,12 +67,11 @@ unsafe fn put_properties(input: *const abi::Input, places: &Places) -> Result<()
         call::put_if_wanted(places.shape, tensor.shape.as_ptr());
         call::put_if_wanted(places.dims_count, count(tensor.shape.len()));
         call::put_if_wanted(places.byte_size, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        call::put_if_wanted(places.buffer_count, u32::from(!bytes.is_empty()));
+        call::put_if_wanted(places.buffer_count, 1);
     }
     Ok(())
 }
 
-#[expect(clippy::too_many_arguments, reason = "the interface has them")]
 pub(crate) unsafe extern "C" fn input_properties(
     input: *mut abi::Input,
     name: *mut *const c_char,
@@ -90,7 +87,6 @@ pub(crate) unsafe extern "C" fn input_properties(
 }
 
 /// Does the same: all host policies have the same buffers.
-#[expect(clippy::too_many_arguments, reason = "the interface has them")]
 pub(crate) unsafe extern "C" fn input_properties_for_host_policy(
     input: *mut abi::Input,
     _host_policy: *const c_char,
@@ -145,7 +141,6 @@ pub(crate) unsafe extern "C" fn input_buffer(
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "the interface has them")]
 pub(crate) unsafe extern "C" fn input_buffer_for_host_policy(
     input: *mut abi::Input,
     _host_policy: *const c_char,

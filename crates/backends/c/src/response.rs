@@ -120,9 +120,6 @@ pub(crate) unsafe extern "C" fn response_output(
             unsafe { (text::read(name, "the name")?, read_shape(shape, dims_count)?) };
         let data_type = read_type(data_type)?;
         let mut content = held.content.lock_unpoisoned();
-        if content.outputs.iter().any(|output| *output.name == *name) {
-            return Err(Error::invalid_arg(format!("the response has an output '{name}' already")));
-        }
         let part = RESPONSES.part(response, OUTPUT, content.outputs.len())?;
         let name = held.outlet.model.name_of(&name);
         content.outputs.push(OutputDraft::new(name, data_type, shape));

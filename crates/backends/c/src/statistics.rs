@@ -59,7 +59,6 @@ fn times(start: u64, compute_start: u64, compute_end: u64, end: u64) -> Option<C
     })
 }
 
-#[expect(clippy::too_many_arguments, reason = "the interface has them")]
 pub(crate) unsafe extern "C" fn report_statistics(
     instance: *mut abi::ModelInstance,
     request: *mut abi::Request,

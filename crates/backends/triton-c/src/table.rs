@@ -135,6 +135,14 @@ impl<H, T> Table<H, T> {
         self.remove_at(fields).ok_or_else(|| self.released(self.kind))
     }
 
+    /// Removes the object of a handle, or does nothing for null, as functions that delete do.
+    ///
+    /// # Errors
+    /// Those of [`Table::get`].
+    pub fn delete(&self, handle: *const H) -> Result<()> {
+        if handle.is_null() { Ok(()) } else { self.remove(handle).map(drop) }
+    }
+
     /// Removes the objects that `is_wanted` returns true for, and returns them.
     pub fn remove_all(&self, is_wanted: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let used = self.spare.lock_unpoisoned().next;

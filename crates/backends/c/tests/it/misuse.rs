@@ -25,7 +25,6 @@ fn broken_rules_are_errors_that_name_the_function() {
     for (name, expected) in [
         ("negative", "a tensor cannot have the shape [-1]"),
         ("no type", "99 is the number of no data type"),
-        ("same output", "the response has an output 'OUTPUT0' already"),
         (
             "wrong size",
             "output 'OUTPUT0' of type UINT8 and shape [4] needs 4 bytes, not 1152921504606846976",

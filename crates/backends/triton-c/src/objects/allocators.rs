@@ -80,5 +80,5 @@ pub(super) unsafe extern "C" fn set_attributes_function(
 pub(super) unsafe extern "C" fn allocator_delete(
     allocator: *mut abi::ResponseAllocator,
 ) -> *mut abi::Error {
-    call::answer("TRITONSERVER_ResponseAllocatorDelete", || ALLOCATORS.remove(allocator).map(drop))
+    call::answer("TRITONSERVER_ResponseAllocatorDelete", || ALLOCATORS.delete(allocator))
 }

@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn attributes_new(
 pub(super) unsafe extern "C" fn attributes_delete(
     attributes: *mut abi::BufferAttributes,
 ) -> *mut abi::Error {
-    call::answer("TRITONSERVER_BufferAttributesDelete", || ATTRIBUTES.remove(attributes).map(drop))
+    call::answer("TRITONSERVER_BufferAttributesDelete", || ATTRIBUTES.delete(attributes))
 }
 
 pub(super) unsafe extern "C" fn set_memory_type_id(

@@ -106,10 +106,7 @@ pub(super) unsafe extern "C" fn error_new(code: u32, message: *const c_char) -> 
 
 pub(super) unsafe extern "C" fn error_delete(error: *mut abi::Error) {
     call::value("TRITONSERVER_ErrorDelete", (), || {
-        if error.is_null() || error == TOO_MANY {
-            return Ok(());
-        }
-        ERRORS.remove(error).map(drop)
+        if error == TOO_MANY { Ok(()) } else { ERRORS.delete(error) }
     });
 }
 

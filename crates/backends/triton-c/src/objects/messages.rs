@@ -92,7 +92,7 @@ fn not_json(error: &impl std::fmt::Display) -> Error {
 }
 
 pub(super) unsafe extern "C" fn message_delete(message: *mut abi::Message) -> *mut abi::Error {
-    call::answer("TRITONSERVER_MessageDelete", || MESSAGES.remove(message).map(drop))
+    call::answer("TRITONSERVER_MessageDelete", || MESSAGES.delete(message))
 }
 
 /// Returns a text that lives until the message is deleted.

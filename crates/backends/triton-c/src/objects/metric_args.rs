@@ -42,5 +42,5 @@ pub(super) unsafe extern "C" fn set_histogram(
 }
 
 pub(super) unsafe extern "C" fn args_delete(args: *mut abi::MetricArgs) -> *mut abi::Error {
-    call::answer("TRITONSERVER_MetricArgsDelete", || ARGUMENTS.remove(args).map(drop))
+    call::answer("TRITONSERVER_MetricArgsDelete", || ARGUMENTS.delete(args))
 }

@@ -111,7 +111,7 @@ pub(super) unsafe extern "C" fn parameter_bytes_new(
 }
 
 pub(super) unsafe extern "C" fn parameter_delete(parameter: *mut abi::Parameter) {
-    call::value("TRITONSERVER_ParameterDelete", (), || PARAMETERS.remove(parameter).map(drop));
+    call::value("TRITONSERVER_ParameterDelete", (), || PARAMETERS.delete(parameter));
 }
 
 /// A parameter in the form that libraries read it: pointers to it live as long as it.

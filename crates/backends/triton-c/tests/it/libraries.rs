@@ -31,7 +31,7 @@ fn answer(library: &Library) -> String {
 }
 
 fn message(path: &std::path::Path, requirements: &Requirements<'_>) -> String {
-    Library::open(path, requirements, &[&OBJECTS]).err().expect("refused").message().to_owned()
+    Library::open(path, requirements, &[&OBJECTS]).expect_err("refused").message().to_owned()
 }
 
 #[test]
