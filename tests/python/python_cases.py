@@ -121,7 +121,7 @@ def plays():
 
 HARMFUL = ('"hangs"', '"closed"', "is not healthy")
 # The real server ends or hangs in some of its runs when a model has several metrics or loads models.
-AT_RANDOM = ("metrics/", "surroundings/")
+AT_RANDOM = ("metrics/", "surroundings/", "accepted/buckets")
 
 @functools.cache
 def records():

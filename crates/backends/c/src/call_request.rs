@@ -157,8 +157,11 @@ pub(crate) unsafe extern "C" fn request_delete(
     request: *mut abi::InferenceRequest,
 ) -> *mut abi::Error {
     call::answer("TRITONSERVER_InferenceRequestDelete", || {
+        if request.is_null() {
+            return Ok(());
+        }
         drop(CALLS.get(request)?.draft()?);
-        CALLS.remove(request).map(drop)
+        CALLS.delete(request)
     })
 }
 

@@ -185,7 +185,7 @@ fn place(response: &InferResponse, destination: &Destination) -> Result<CallResp
 pub(crate) unsafe extern "C" fn response_delete(
     response: *mut abi::InferenceResponse,
 ) -> *mut abi::Error {
-    call::answer("TRITONSERVER_InferenceResponseDelete", || RESPONSES.remove(response).map(drop))
+    call::answer("TRITONSERVER_InferenceResponseDelete", || RESPONSES.delete(response))
 }
 
 /// Returns the error of a response; it stays the response's. Null if it has none.

@@ -102,7 +102,7 @@ pub(crate) unsafe extern "C" fn response_new_from_factory(
 }
 
 pub(crate) unsafe extern "C" fn response_delete(response: *mut abi::Response) -> *mut abi::Error {
-    call::answer("TRITONBACKEND_ResponseDelete", || RESPONSES.remove(response).map(drop))
+    call::answer("TRITONBACKEND_ResponseDelete", || RESPONSES.delete(response))
 }
 
 pub(crate) unsafe extern "C" fn response_output(
@@ -264,7 +264,7 @@ pub(crate) unsafe extern "C" fn factory_new(
 pub(crate) unsafe extern "C" fn factory_delete(
     factory: *mut abi::ResponseFactory,
 ) -> *mut abi::Error {
-    call::answer("TRITONBACKEND_ResponseFactoryDelete", || FACTORIES.remove(factory).map(drop))
+    call::answer("TRITONBACKEND_ResponseFactoryDelete", || FACTORIES.delete(factory))
 }
 
 pub(crate) unsafe extern "C" fn factory_send_flags(
