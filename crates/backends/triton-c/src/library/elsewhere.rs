@@ -4,11 +4,14 @@ use std::path::Path;
 
 use galatea_types::{Error, Result};
 
-use crate::{Offer, Requirements};
+use super::inspect::{LibraryFile, Requirements};
+use crate::Offer;
 
 /// An opened library.
 #[derive(Debug)]
-pub struct Library(());
+pub struct Library {
+    file: LibraryFile,
+}
 
 impl Library {
     /// Refuses to open a library.
@@ -28,5 +31,10 @@ impl Library {
     /// That of the function for Linux.
     pub unsafe fn function<F: Copy>(&self, _: &str) -> Option<F> {
         None
+    }
+
+    /// Returns what its file says about it.
+    pub fn file(&self) -> &LibraryFile {
+        &self.file
     }
 }
