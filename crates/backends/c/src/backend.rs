@@ -10,6 +10,7 @@ use galatea_backend::{Backend, CompletionContext, LoadContext, Model, ServerAcce
 use galatea_config::{
     ConfigDraft, NormalizeContext, RawModelConfig, normalize, parse_json, to_json,
 };
+use galatea_triton_c::objects::OBJECTS;
 use galatea_types::{Error, LockExt as _, Result};
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +18,11 @@ use crate::{
     backend_object::{BackendArguments, OpenBackend},
     model::CModel,
     model_object::{LoadedModel, ModelParts},
+    offer::BACKEND,
     search::{find_library, library_name},
 };
 
-/// What a backend of libraries is made of.
+/// The options of a backend of libraries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CBackendOptions {
     /// The name of the backend in configurations.
@@ -71,7 +73,7 @@ impl CBackend {
         let CBackendOptions { name, directory, settings, completes_config, .. } = &self.options;
         let (name, completes_config) = (name.as_str(), *completes_config);
         let arguments = BackendArguments { name, directory, settings, completes_config };
-        let backend = OpenBackend::open(&path, &arguments)?;
+        let backend = OpenBackend::open(&path, &arguments, &[&OBJECTS, &BACKEND])?;
         opened.insert(path, backend.clone());
         Ok(backend)
     }

@@ -11,9 +11,7 @@ use std::{
 };
 
 use galatea_triton_c::{
-    Kind, Library, Registered, Table, abi, call,
-    objects::{OBJECTS, messages::OwnMessage},
-    text,
+    Kind, Library, Offer, Registered, Table, abi, call, objects::messages::OwnMessage, text,
 };
 use galatea_types::{Error, Result};
 use serde_json::json;
@@ -22,7 +20,6 @@ use crate::{
     attributes,
     hooks::{Hooks, REQUIREMENTS},
     memory,
-    offer::BACKEND,
 };
 
 const KIND: Kind = Kind { number: 20, name: "TRITONBACKEND_Backend" };
@@ -52,7 +49,7 @@ pub(crate) struct OpenBackend {
     _library: Library,
 }
 
-/// What the server passes to a backend when it is opened.
+/// The data that a backend is opened with.
 pub(crate) struct BackendArguments<'a> {
     /// The name of the backend.
     pub name: &'a str,
@@ -65,12 +62,16 @@ pub(crate) struct BackendArguments<'a> {
 }
 
 impl OpenBackend {
-    /// Opens the library at `path` and initialises the backend.
+    /// Opens the library at `path`, which calls the functions of `offers`, and initialises the backend.
     ///
     /// # Errors
     /// The file is no backend for this server, or its initialisation fails.
-    pub fn open(path: &Path, arguments: &BackendArguments<'_>) -> Result<Arc<Self>> {
-        let library = Library::open(path, &REQUIREMENTS, &[&OBJECTS, &BACKEND])?;
+    pub fn open(
+        path: &Path,
+        arguments: &BackendArguments<'_>,
+        offers: &[&'static Offer],
+    ) -> Result<Arc<Self>> {
+        let library = Library::open(path, &REQUIREMENTS, offers)?;
         let hooks = Hooks::find(&library)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let object = BACKENDS.register(Arc::new(BackendObject {

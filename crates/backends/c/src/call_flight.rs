@@ -1,47 +1,28 @@
 //! A request of a library while the server has it: its responses, and its return.
 
-use std::{
-    ffi::c_void,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use galatea_triton_c::{abi, abi::flag};
 use galatea_types::{Cancellation, Response, ResponseSink};
 
-use crate::{call_request::CallObject, call_response};
+use crate::{
+    call_response,
+    call_target::{Destination, ReleaseCallback, UserData},
+};
 
-/// Data of a library that its callbacks get.
-#[derive(Clone, Copy)]
-pub(crate) struct UserData(pub *mut c_void);
-
-// SAFETY: passed back to the library, which expects its callbacks on any thread.
-unsafe impl Send for UserData {}
-// SAFETY: as above.
-unsafe impl Sync for UserData {}
-
-/// The function that takes a request back.
-#[derive(Clone, Copy)]
-pub(crate) struct ReleaseCallback {
-    pub function: abi::RequestReleaseFn,
-    pub data: UserData,
-}
-
-/// The function that takes responses, and the allocator of their outputs.
-#[derive(Clone, Copy)]
-pub(crate) struct Destination {
-    pub allocator: UserData,
-    pub allocator_data: UserData,
-    pub respond: abi::ResponseCompleteFn,
-    pub data: UserData,
+/// The object of a request that its library gets back.
+pub(crate) trait Returnable: Send + Sync {
+    /// Notes that the server has the request no more.
+    fn land(&self);
 }
 
 /// A request in the hands of the server. When the last user of its inputs and its responder are gone, the library gets it back.
 pub(crate) struct Flight {
     request: UserData,
-    call: Arc<CallObject>,
+    call: Arc<dyn Returnable>,
     release: ReleaseCallback,
     /// True if the library has not lost the request, because the server refused it.
     is_kept: AtomicBool,
@@ -50,7 +31,7 @@ pub(crate) struct Flight {
 impl Flight {
     pub fn new(
         request: *mut abi::InferenceRequest,
-        call: Arc<CallObject>,
+        call: Arc<dyn Returnable>,
         release: ReleaseCallback,
     ) -> Self {
         Self { request: UserData(request.cast()), call, release, is_kept: AtomicBool::new(false) }

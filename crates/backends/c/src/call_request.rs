@@ -13,8 +13,9 @@ use galatea_types::{
 };
 
 use crate::{
-    call_flight::{Destination, Flight, ReleaseCallback, Sink, UserData},
+    call_flight::{Flight, Returnable, Sink},
     call_input::InputDraft,
+    call_target::{Destination, ReleaseCallback, UserData},
     server::{SERVERS, ServerObject, unknown_model, version_of},
 };
 
@@ -84,9 +85,10 @@ impl CallObject {
             ..InferRequest::new(self.model.as_str())
         })
     }
+}
 
-    /// Gives the request back to the library.
-    pub fn land(&self) {
+impl Returnable for CallObject {
+    fn land(&self) {
         self.draft.lock_unpoisoned().in_flight = None;
     }
 }

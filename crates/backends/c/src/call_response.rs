@@ -14,7 +14,7 @@ use galatea_triton_c::{
 use galatea_types::{Error, InferResponse, Result, Shape, Tensor};
 
 use crate::{
-    call_flight::{Destination, UserData},
+    call_target::{Destination, UserData},
     request::{count, index_of},
 };
 

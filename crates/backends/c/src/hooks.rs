@@ -14,7 +14,7 @@ type ExecuteHook =
 /// The one function that every backend must define.
 const EXECUTE: &str = "TRITONBACKEND_ModelInstanceExecute";
 
-/// What a library must be.
+/// The requirements for a library.
 pub(crate) const REQUIREMENTS: Requirements<'static> =
     Requirements { kind: "Triton backend", must_define: &[EXECUTE] };
 

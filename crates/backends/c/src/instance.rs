@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use galatea_backend::{Batch, InstanceSpec, ModelInstance, TakenRequest};
 use galatea_config::ModelConfig;
 use galatea_triton_c::{Registered, abi};
-use galatea_types::{Error, InferRequest, LockExt as _, Result};
+use galatea_types::{Error, LockExt as _, Result};
 
 use crate::{
     instance_object::{INSTANCES, InstanceObject},
@@ -27,7 +27,7 @@ pub(crate) struct CInstance {
 }
 
 /// A request that the library executes, at its place in the batch.
-struct Executed {
+struct ExecutingRequest {
     index: usize,
     handle: *mut abi::Request,
     request: Arc<RequestObject>,
@@ -65,9 +65,8 @@ impl CInstance {
     }
 
     /// Gives one request to the library; answers one whose inputs cannot be read.
-    fn prepare(&self, batch: &mut Batch, index: usize) -> Option<Executed> {
+    fn prepare(&self, batch: &mut Batch, index: usize) -> Option<ExecutingRequest> {
         let request = batch.request(index)?;
-        let batch_size = request.batch_size();
         let inputs = match inputs_for_model(request, &self.config) {
             Ok(inputs) => inputs,
             Err(error) => {
@@ -77,17 +76,17 @@ impl CInstance {
         };
         let cancellation = batch.pending_at(index)?.context.cancellation.clone();
         let is_taken = self.config.is_decoupled();
-        let (head, sender) = match is_taken {
+        let (mut head, sender) = match is_taken {
             true => {
-                let TakenRequest { mut request, responder } = batch.take(index)?;
-                request.take_inputs();
-                (request.into_request(), Some(responder))
+                let TakenRequest { request, responder } = batch.take(index)?;
+                (request, Some(responder))
             }
-            false => (without_inputs(batch.request(index)?), None),
+            false => (batch.request(index)?.clone(), None),
         };
+        // The library gets them as tensors of the model.
+        head.take_inputs();
         let outlet = Outlet::new(OutletParts {
             head,
-            batch_size,
             model: self.model.object().clone(),
             config: self.config.clone(),
             instance: self.number(),
@@ -96,7 +95,7 @@ impl CInstance {
         });
         let request = Arc::new(RequestObject::new(inputs, Arc::new(outlet)));
         match REQUESTS.insert(request.clone()) {
-            Ok(handle) => Some(Executed { index, handle, request, is_taken }),
+            Ok(handle) => Some(ExecutingRequest { index, handle, request, is_taken }),
             Err(error) => {
                 request.outlet.fail(&error);
                 if !is_taken {
@@ -108,7 +107,7 @@ impl CInstance {
     }
 
     /// Ends the execution for one request: it is answered, or taken out of the batch to be answered later.
-    fn finish(&self, batch: &mut Batch, executed: &Executed, result: &Result<()>) {
+    fn finish(&self, batch: &mut Batch, executed: &ExecutingRequest, result: &Result<()>) {
         let outlet = &executed.request.outlet;
         if let Err(error) = result {
             // The library has given the requests back.
@@ -122,21 +121,6 @@ impl CInstance {
             true => outlet.put_back(batch, executed.index, &executed.request.inputs),
             false => outlet.leave(batch, executed.index),
         }
-    }
-}
-
-/// Returns the request without its inputs, which the library gets as tensors of the model.
-fn without_inputs(request: &InferRequest) -> InferRequest {
-    InferRequest {
-        model_name: request.model_name.clone(),
-        model_version: request.model_version,
-        id: request.id.clone(),
-        inputs: Vec::new(),
-        outputs: request.outputs.clone(),
-        output_allocator: request.output_allocator.clone(),
-        parameters: request.parameters.clone(),
-        correlation_id: request.correlation_id.clone(),
-        ..*request
     }
 }
 

@@ -18,6 +18,7 @@ mod call_input;
 mod call_parts;
 mod call_request;
 mod call_response;
+mod call_target;
 mod hooks;
 mod input;
 mod inspector;
@@ -34,6 +35,7 @@ mod response;
 mod search;
 mod server;
 mod state;
+mod state_draft;
 mod statistics;
 mod trace;
 

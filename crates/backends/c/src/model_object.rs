@@ -43,16 +43,16 @@ pub(crate) struct ModelObject {
     /// The configuration that the library set.
     completed: Mutex<Option<String>>,
     /// Names of the model's tensors, with a zero byte at the end.
-    names: Vec<Named>,
+    names: Vec<TensorName>,
 }
 
 /// A name in both forms.
-struct Named {
+struct TensorName {
     name: Arc<str>,
     text: CString,
 }
 
-/// What a model is made of.
+/// The parts of a model.
 pub(crate) struct ModelParts<'a> {
     /// Its name.
     pub name: &'a str,
@@ -84,7 +84,7 @@ impl LoadedModel {
         let tensors = parts.checked.into_iter().flat_map(|config| {
             config.inputs().iter().chain(config.outputs()).chain(config.model_inputs())
         });
-        let named = |name: &Arc<str>| Named { name: name.clone(), text: text::to_c(name) };
+        let named = |name: &Arc<str>| TensorName { name: name.clone(), text: text::to_c(name) };
         let object = Arc::new(ModelObject {
             name: text::to_c(parts.name),
             version: parts.version,

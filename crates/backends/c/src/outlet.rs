@@ -10,8 +10,7 @@ use galatea_backend::{Batch, ResponseSender, TakenRequest};
 use galatea_telemetry::ResponseRecord;
 use galatea_triton_c::call::Misuse;
 use galatea_types::{
-    Cancellation, CondvarExt as _, Error, InferRequest, LockExt as _, Parameters, PreparedRequest,
-    Result, Tensor,
+    Cancellation, CondvarExt as _, Error, LockExt as _, Parameters, PreparedRequest, Result, Tensor,
 };
 
 use crate::model_object::ModelObject;
@@ -30,8 +29,7 @@ const MOST_WAITING: usize = 1024;
 /// the last response, the client gets an error.
 pub(crate) struct Outlet {
     /// The request without its inputs.
-    pub head: InferRequest,
-    pub batch_size: u32,
+    pub head: PreparedRequest,
     pub model: Arc<ModelObject>,
     /// The number of the instance that executes it.
     pub instance: usize,
@@ -68,10 +66,9 @@ pub(crate) struct ComputeTimes {
     pub output_start: Instant,
 }
 
-/// What an outlet is made of.
+/// The parts of an outlet.
 pub(crate) struct OutletParts {
-    pub head: InferRequest,
-    pub batch_size: u32,
+    pub head: PreparedRequest,
     pub model: Arc<ModelObject>,
     pub config: Arc<galatea_config::ModelConfig>,
     pub instance: usize,
@@ -82,11 +79,10 @@ pub(crate) struct OutletParts {
 
 impl Outlet {
     pub fn new(parts: OutletParts) -> Self {
-        let OutletParts { head, batch_size, model, config, instance, cancellation, sender } = parts;
+        let OutletParts { head, model, config, instance, cancellation, sender } = parts;
         let progress = Progress { sender, ..Progress::default() };
         Self {
             head,
-            batch_size,
             model,
             instance,
             config,
@@ -174,7 +170,7 @@ impl Outlet {
         Ok(true)
     }
 
-    /// Sends what waits, unless another thread does. The lock is not held meanwhile: a client may be another library, which is
+    /// Sends the waiting events, unless another thread does. The lock is not held meanwhile: a client may be another library, which is
     /// called.
     fn drain<'a>(&'a self, mut progress: MutexGuard<'a, Progress>) {
         if progress.is_sending {
@@ -243,8 +239,8 @@ impl Outlet {
             progress.sender.take()
         };
         if let Some(responder) = sender {
-            let request = InferRequest { inputs: inputs.to_vec(), ..self.head.clone() };
-            let request = PreparedRequest::assume_checked(request, self.batch_size);
+            let mut request = self.head.clone();
+            request.add_inputs(inputs.iter().cloned());
             batch.put_back(index, TakenRequest { request, responder });
         }
     }

@@ -16,7 +16,7 @@ use galatea_triton_c::{
 };
 use galatea_types::{CorrelationId, Error, InferRequest, LockExt as _, Result, Shape, Tensor};
 
-use crate::{outlet::Outlet, state::StateDraft};
+use crate::{outlet::Outlet, state_draft::StateDraft};
 
 const KIND: Kind = Kind { number: 23, name: "TRITONBACKEND_Request" };
 pub(crate) const INPUT: Kind = Kind { number: 24, name: "TRITONBACKEND_Input" };

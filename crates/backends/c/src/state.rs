@@ -10,26 +10,18 @@ use galatea_triton_c::{
     objects::buffer_attributes::{Attributes, OwnAttributes},
     text,
 };
-use galatea_types::{AlignedBlock, DataType, Error, LockExt as _, Result, Shape, Tensor};
+use galatea_types::{AlignedBlock, Error, LockExt as _, Result, Tensor};
 
 use crate::{
     memory,
     request::{REQUESTS, RequestObject},
     response::{read_shape, read_type},
+    state_draft::StateDraft,
 };
 
 const KIND: Kind = Kind { number: 28, name: "TRITONBACKEND_State" };
 /// Most new states of one request.
 const MOST_STATES: usize = 1024;
-
-/// A new state of a sequence while the library fills it. It is empty after the update.
-pub(crate) struct StateDraft {
-    name: Arc<str>,
-    data_type: DataType,
-    shape: Shape,
-    memory: Option<AlignedBlock>,
-    is_updated: bool,
-}
 
 fn find(state: *const abi::State) -> Result<(Arc<RequestObject>, usize)> {
     REQUESTS.of_part(state, KIND)

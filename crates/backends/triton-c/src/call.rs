@@ -8,19 +8,8 @@ use std::{
 
 use galatea_types::{Error, Result};
 
+pub use crate::misuse::Misuse;
 use crate::{abi, objects::errors};
-
-/// A call that breaks the rules of the interface, such as the release of a handle that was released before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misuse(pub String);
-
-impl std::fmt::Display for Misuse {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Misuse {}
 
 /// Runs the body of `function`, which a library calls, and returns its error as a handle, or null. A panic is an error. A
 /// [`Misuse`] is logged, and the error says in which function it was.
@@ -85,7 +74,7 @@ pub unsafe fn put<T>(place: *mut T, value: T, name: &str) -> Result<()> {
 /// Writes a result to the place that a library gives for it, if it gives one.
 ///
 /// # Safety
-/// That of [`put`].
+/// The condition of [`put`].
 pub unsafe fn put_if_wanted<T>(place: *mut T, value: T) {
     if !place.is_null() {
         // SAFETY: the caller's word.

@@ -13,6 +13,7 @@
 pub mod abi;
 pub mod call;
 mod library;
+mod misuse;
 pub mod objects;
 mod offer;
 mod table;

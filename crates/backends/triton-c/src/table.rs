@@ -41,9 +41,9 @@ pub struct Table<H, T> {
     handle: PhantomData<fn() -> H>,
 }
 
-type Place<T> = Mutex<Held<T>>;
+type Place<T> = Mutex<Entry<T>>;
 
-struct Held<T> {
+struct Entry<T> {
     generation: u64,
     object: Option<Arc<T>>,
 }
@@ -251,7 +251,7 @@ impl<H, T> Table<H, T> {
 
     fn place(&self, index: usize) -> Option<&Place<T>> {
         let chunk = self.chunks.get(index / CHUNK)?.get_or_init(|| {
-            let places = (0..CHUNK).map(|_| Mutex::new(Held { generation: 0, object: None }));
+            let places = (0..CHUNK).map(|_| Mutex::new(Entry { generation: 0, object: None }));
             places.collect()
         });
         chunk.get(index % CHUNK)
@@ -299,7 +299,7 @@ impl<H, T> fmt::Debug for Table<H, T> {
 }
 
 fn misuse(text: String) -> Error {
-    Error::invalid_arg(text.clone()).with_source(crate::call::Misuse(text))
+    Error::invalid_arg(text.clone()).with_source(crate::misuse::Misuse(text))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub unsafe fn read(text: *const c_char, name: &str) -> Result<String> {
 /// Returns a text of a library like [`read`]; `None` if it is null.
 ///
 /// # Safety
-/// That of [`read`].
+/// The condition of [`read`].
 pub unsafe fn read_if_any(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;

@@ -148,7 +148,7 @@ impl LibraryFile {
     /// Checks that the library at `path` can be opened with these offers.
     ///
     /// # Errors
-    /// What it lacks, or calls and is not offered.
+    /// A missing function, or a call of one that is not offered.
     pub fn check(
         &self,
         path: &Path,

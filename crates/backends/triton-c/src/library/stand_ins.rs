@@ -1,17 +1,9 @@
 //! The stand-in libraries that are open in this process.
 
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io::{self, Write as _},
-    os::fd::AsRawFd as _,
-    sync::Mutex,
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
-use galatea_native_library::{Handle, reason};
+use galatea_native_library::{MemoryLibrary, open_from_memory};
 use galatea_types::{Error, LockExt as _, Result};
-use libloading::os::unix::{RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
-use rustix::fs::MemfdFlags;
 
 use super::stand_in::stand_in;
 use crate::Offer;
@@ -21,13 +13,7 @@ const MOST: usize = 64;
 /// The name of the core in Triton's own builds. Libraries that other libraries need may name it too.
 const CORE: &str = "libtritonserver.so";
 
-/// A stand-in, which stays open. So does its file: the loader takes a file with the same path for the same library.
-struct StandIn {
-    _file: File,
-    _handle: Handle,
-}
-
-static OPEN: Mutex<BTreeMap<String, StandIn>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<String, MemoryLibrary>> = Mutex::new(BTreeMap::new());
 
 /// Makes the functions of these offers known to libraries that are opened from now on, and the names of the core that `needed`
 /// has. Each is done once.
@@ -52,7 +38,7 @@ fn is_core(name: &str) -> bool {
 }
 
 fn add(
-    open: &mut BTreeMap<String, StandIn>,
+    open: &mut BTreeMap<String, MemoryLibrary>,
     name: &str,
     offer: Option<&'static Offer>,
 ) -> Result<()> {
@@ -65,21 +51,10 @@ fn add(
     if open.len() >= MOST {
         return Err(failed(format!("there are {MOST} already")));
     }
-    let file = in_memory(&stand_in(name, offer)).map_err(|error| failed(error.to_string()))?;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // Functions are found by libraries that do not name the core, so they are known to all.
-    let scope = if offer.is_some() { RTLD_GLOBAL } else { RTLD_LOCAL };
-    // SAFETY: the file has no code.
-    let handle = unsafe { Handle::open(Some(path), RTLD_NOW | scope) }
-        .map_err(|error| failed(reason(&error)))?;
-    open.insert(name.to_owned(), StandIn { _file: file, _handle: handle });
+    let library = open_from_memory(&stand_in(name, offer), offer.is_some()).map_err(failed)?;
+    open.insert(name.to_owned(), library);
     Ok(())
-}
-
-fn in_memory(content: &[u8]) -> io::Result<File> {
-    let mut file: File = rustix::fs::memfd_create("galatea-stand-in", MemfdFlags::CLOEXEC)?.into();
-    file.write_all(content)?;
-    Ok(file)
 }
 
 #[cfg(test)]

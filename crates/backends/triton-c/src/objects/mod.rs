@@ -2,6 +2,7 @@
 
 pub mod allocators;
 pub mod buffer_attributes;
+mod error_functions;
 pub mod errors;
 mod log_lines;
 pub mod messages;
@@ -27,11 +28,11 @@ crate::functions_offered! {
         "TRITONSERVER_InstanceGroupKindString" = names::instance_group_kind_string;
         "TRITONSERVER_LogIsEnabled" = log_lines::is_enabled;
         "TRITONSERVER_LogMessage" = log_lines::log_message;
-        "TRITONSERVER_ErrorNew" = errors::error_new;
-        "TRITONSERVER_ErrorDelete" = errors::error_delete;
-        "TRITONSERVER_ErrorCode" = errors::error_code;
-        "TRITONSERVER_ErrorCodeString" = errors::error_code_string;
-        "TRITONSERVER_ErrorMessage" = errors::error_message;
+        "TRITONSERVER_ErrorNew" = error_functions::error_new;
+        "TRITONSERVER_ErrorDelete" = error_functions::error_delete;
+        "TRITONSERVER_ErrorCode" = error_functions::error_code;
+        "TRITONSERVER_ErrorCodeString" = error_functions::error_code_string;
+        "TRITONSERVER_ErrorMessage" = error_functions::error_message;
         "TRITONSERVER_MessageNewFromSerializedJson" = messages::message_new;
         "TRITONSERVER_MessageDelete" = messages::message_delete;
         "TRITONSERVER_MessageSerializeToJson" = messages::message_to_json;
