@@ -123,6 +123,12 @@ pub fn elf(data: &[u8]) {
     });
 }
 
+/// Any bytes as a library that was made for Triton: what it needs and calls is read, or it is refused.
+pub fn triton_library(data: &[u8]) {
+    let bound = Bound { per_byte: 64, base: 256 << 10 };
+    let _ = bounded(data.len(), bound, || galatea_triton_c::LibraryFile::parse(data));
+}
+
 /// Any bytes as the file of an ONNX model: its declarations are read or it is refused.
 pub fn onnx_header(data: &[u8]) {
     let bound = Bound { per_byte: 256, base: 256 << 10 };

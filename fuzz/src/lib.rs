@@ -44,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "archive_elf", run: archives::elf },
     Target { name: "archive_pt2", run: archives::pt2 },
     Target { name: "archive_tar", run: archives::tar },
+    Target { name: "archive_triton_library", run: archives::triton_library },
     Target { name: "call_spec", run: archives::call_spec },
     Target { name: "certificate_name", run: certificates::name },
     Target { name: "client_grpc_response", run: load_tool::grpc_response },

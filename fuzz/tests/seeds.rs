@@ -70,6 +70,7 @@ replayed! {
     archive_elf
     archive_pt2
     archive_tar
+    archive_triton_library
     call_spec
     certificate_name
     client_grpc_response

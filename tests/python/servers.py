@@ -239,14 +239,30 @@ def triton(repository, *flags, env=None, through=(), **options):
         f"--http-port={ports[0]}", f"--grpc-port={ports[1]}", f"--metrics-port={ports[2]}",
         f"--backend-config=python,shm-region-prefix-name={prefix}", *flags,
     ]
+    environment = triton_environment()
+    return Server(command, {**environment, **(env or {})}, shared_memory=prefix, **options)
+
+
+def triton_environment():
+    """What the stubs of Triton's Python backend need."""
+    home = PEERS / "triton"
     packages = sorted((home / "venv/lib").glob("python*/site-packages"))
-    environment = {
+    return {
         "PATH": f"{home}/venv/bin:{os.environ['PATH']}",
         "PYTHONPATH": str(packages[0]),
         "LD_LIBRARY_PATH": f"{home}/lib",
         "TRITON_SERVER_CPU_ONLY": "1",
     }
-    return Server(command, {**environment, **(env or {})}, shared_memory=prefix, **options)
+
+
+def library(repository, *flags, env=None, **options):
+    """Our server with Triton's own Python backend: the untouched libtriton_python.so runs the models."""
+    if not has_triton():
+        import pytest
+
+        pytest.skip("the real Triton is not installed here")
+    flags = (f"--backend-directory={PEERS}/triton/server/backends", "--backend-config=python,library=triton", *flags)
+    return galatea(repository, *flags, env={**triton_environment(), **(env or {})}, **options)
 
 
 def free_ports(count):
@@ -262,7 +278,7 @@ def free_ports(count):
     return found
 
 
-TARGETS = {"galatea": galatea, "triton": triton}
+TARGETS = {"galatea": galatea, "triton": triton, "library": library}
 
 if __name__ == "__main__":
     with TARGETS[sys.argv[1]](*sys.argv[2:]) as running:

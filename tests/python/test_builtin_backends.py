@@ -89,7 +89,7 @@ def reasons(server):
 
 
 def test_a_users_library_of_the_same_name_is_not_replaced(with_backends):
-    assert "libtriton_square.so, which this server cannot open" in reasons(with_backends)["mine_square"]
+    assert "libtriton_square.so' cannot be opened as a Triton backend" in reasons(with_backends)["mine_square"]
 
 
 def test_builtin_test_backends_are_not_advertised(with_backends):

@@ -13,19 +13,8 @@ import scenarios
 import tiers
 
 PLAYS = python_cases.plays()
-RECORDED = json.loads(python_cases.GOLDEN.read_text(encoding="utf-8"))
-HARMFUL = ('"hangs"', '"closed"', "is not healthy")
-# The real server ends or hangs in some of its runs when a model has several metrics or loads models.
-AT_RANDOM = ("metrics/", "surroundings/")
 # Plays of these names are played on the model `surroundings`.
 ON_SURROUNDINGS = ("metrics", "log", "surroundings")
-
-
-def is_harmless(name):
-    """What hangs or kills the real server was recorded once; asking it again costs it half a minute each time."""
-    if name.startswith(AT_RANDOM):
-        return False
-    return not any(sign in json.dumps(RECORDED.get(name)) for sign in HARMFUL)
 
 
 def played(names, target):
@@ -78,7 +67,7 @@ def test_model_answers_equal_the_record(players, name):
 
 
 @tiers.peers
-@pytest.mark.parametrize("name", played(filter(is_harmless, PLAYS), "triton"))
+@pytest.mark.parametrize("name", played(filter(python_cases.is_harmless, PLAYS), "triton"))
 def test_tritons_answers_equal_the_record(players, name, request):
     """With --record its answer becomes the record."""
     answer = players["triton"].answer(name)
@@ -90,13 +79,13 @@ def test_tritons_answers_equal_the_record(players, name, request):
 
 
 def test_every_case_is_recorded():
-    assert set(PLAYS) == set(RECORDED)
+    assert set(PLAYS) == set(python_cases.records())
 
 
 def test_listed_differences_belong_to_existing_cases():
     for name in python_cases.differences():
         assert name in PLAYS
-        assert python_cases.wanted(name, "galatea") != RECORDED[name], name
+        assert python_cases.wanted(name, "galatea") != python_cases.records()[name], name
 
 
 def test_the_models_use_every_name_of_the_interface():

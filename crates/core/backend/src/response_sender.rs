@@ -1,6 +1,6 @@
 //! Answers requests that were taken out of their batch.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use galatea_telemetry::ResponseRecord;
 use galatea_types::{
@@ -180,6 +180,26 @@ impl ResponseSender {
     /// Marks the end of this request's computation and the start of returning its outputs.
     pub fn mark_output_started(&mut self) {
         self.context.timeline.output_start = Some(self.execution.clock.now());
+    }
+
+    /// Sets the instants of this request that the model has reported, in place of marks.
+    pub fn set_compute_times(&mut self, input_done: Instant, output_start: Instant) {
+        self.context.timeline.input_done = Some(input_done);
+        self.context.timeline.output_start = Some(output_start);
+    }
+
+    /// Replaces a state of its sequence like [`TakenRequest::set_state`], after the request itself was dropped.
+    ///
+    /// # Errors
+    /// Those of [`SequenceStates::set`].
+    pub fn set_state(&mut self, tensor: Tensor) -> Result<()> {
+        match &self.of_sequence {
+            Some(request) => self.states.set(tensor, request),
+            None => {
+                let model = self.execution.model_name.clone();
+                self.states.set(tensor, &InferRequest::new(model))
+            }
+        }
     }
 
     /// Reports the times of the next response, or of one that is left out, for statistics of single responses. Must be called

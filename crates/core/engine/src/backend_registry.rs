@@ -56,7 +56,8 @@ impl<T: ?Sized> Registry<T> {
         self.unlisted.insert(name.into(), Box::new(open));
     }
 
-    /// Sets the search for backends that are not registered, e.g. in a folder. It returns `None` if there is none.
+    /// Sets the search for backends that are not registered, e.g. in a folder. It returns `None` if there is none. The name is
+    /// `libtriton_NAME.so` for a model that is to run by that library of a backend.
     pub fn search(
         &mut self,
         search: impl Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync + 'static,
@@ -78,6 +79,11 @@ impl<T: ?Sized> Registry<T> {
         let known = self.known.get(name).map(|open| open());
         let search = || self.search.as_ref().and_then(|search| search(name));
         known.or_else(search).or_else(|| self.unlisted.get(name).map(|open| open()))
+    }
+
+    /// Returns true if users know a backend by this name.
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        self.known.contains_key(name)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+mod in_memory;
 mod memory;
 mod open;
 mod owned;
@@ -10,6 +11,7 @@ mod tensors;
 mod typical;
 
 pub use self::{
+    in_memory::{MemoryLibrary, open_from_memory},
     memory::buffer_over,
     open::{Handle, open, open_lazily, reason},
     owned::{Owned, Release},

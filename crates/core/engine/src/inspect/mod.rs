@@ -338,8 +338,8 @@ impl<'a> ModelInspector<'a> {
         version: i64,
         look: impl FnOnce(&dyn Inspector, &CompletionContext<'_>) -> R,
     ) -> Result<R> {
-        let inspector = self.inspectors.open(config.backend())?;
         let (backend, folder) = (config.backend(), &polled.folder);
+        let inspector = self.inspectors.open_for(backend, config.parameters(), folder)?;
         Ok(self
             .completion()
             .with_context(backend, folder, version, |context| look(&*inspector, context)))

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, Inspector};
+use galatea_backend_c::{LibraryInspector, backend_of, find_library};
 use galatea_backend_onnx::OnnxInspector;
 use galatea_backend_openvino::OpenVinoInspector;
 use galatea_backend_python::{PythonInspector, environment::find_python_backend};
@@ -33,6 +34,15 @@ pub fn registry(
     });
     let (settings, path) = (settings.clone(), variables.clone());
     registry.search(move |name| {
+        let library = |name: &str| -> Arc<dyn Inspector> {
+            Arc::new(LibraryInspector::new(name, backend_directory.clone()))
+        };
+        if let Some(backend) = backend_of(name) {
+            return Some(Ok(library(backend)));
+        }
+        if find_library(name, [&*backend_directory.join(name)]).is_some() {
+            return Some(Ok(library(name)));
+        }
         let files = find_python_backend(&backend_directory, name)?;
         let settings = settings.overlaid(&["python", name]);
         Some(Ok(Arc::new(PythonInspector::new(Some(files), settings, path.clone()))))

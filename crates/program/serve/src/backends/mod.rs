@@ -14,6 +14,7 @@ use std::{
 };
 
 use galatea_backend::Backend;
+use galatea_backend_c::{CBackendOptions, backend_of, find_library, library_name};
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend, WorkerRules,
@@ -23,7 +24,7 @@ use galatea_backend_torch::TorchInspector;
 use galatea_engine::{BackendRegistry, BackendSettings};
 use galatea_http::SharedAbout;
 use galatea_telemetry::{families, metrics::Figures};
-use galatea_types::{Error, LockExt, Result};
+use galatea_types::{LockExt, Result};
 
 use self::native::NativeBackend;
 pub use self::{early_steps::beside, native::EarlyBackend};
@@ -42,6 +43,8 @@ pub struct Backends {
     python: WorkerRules,
     noted: OpenedList,
     early: EarlyBackend,
+    /// True if backends complete configurations.
+    completes_config: bool,
 }
 
 /// The settings of one backend, from `--backend-config`.
@@ -66,6 +69,7 @@ impl Backends {
             python: options.python.clone(),
             noted: OpenedList { opened: Arc::default(), about: options.http_options.about.clone() },
             early: options.early.clone(),
+            completes_config: options.engine.auto_completes_config,
         }
     }
 
@@ -73,7 +77,7 @@ impl Backends {
     pub fn registry(&self) -> BackendRegistry {
         let mut registry = BackendRegistry::default();
         for name in galatea_backend_builtin::ALL.map(|backend| backend.name()) {
-            let open = self.native(name, move |runtimes, _| built_in(runtimes, name));
+            let open = self.native(name, move |_, _| built_in(name));
             registry.register_unlisted(name, open);
         }
         let natives: [(_, Locate); 4] = [
@@ -97,7 +101,14 @@ impl Backends {
         let (config, noted) = (self.config.clone(), self.noted.clone());
         let directory = backend_directory(&self.runtimes);
         let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
+        let library = self.library();
         registry.search(move |name| {
+            if let Some(backend) = backend_of(name) {
+                return Some(library(backend));
+            }
+            if find_library(name, [&*directory.join(name)]).is_some() {
+                return Some(library(name));
+            }
             let files = find_python_backend(&directory, name)?;
             // It runs like models of `python`, so that backend's settings apply too.
             let settings = config.overlaid(&["python", name]);
@@ -127,6 +138,31 @@ impl Backends {
         }
     }
 
+    /// Returns a function that opens the library of a backend that was made for Triton.
+    fn library(&self) -> impl Fn(&str) -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
+        let (runtimes, noted, config) =
+            (self.runtimes.clone(), self.noted.clone(), self.config.clone());
+        let completes_config = self.completes_config;
+        move |name| {
+            let (directory, settings) = (backend_directory(&runtimes), config.of(name));
+            let options = CBackendOptions {
+                name: name.to_owned(),
+                directory: directory.clone(),
+                settings: settings.clone(),
+                completes_config,
+                waits_for_answers: false,
+            };
+            let isolated = CBackendOptions { waits_for_answers: true, ..options.clone() };
+            let description = NativeBackend::C(isolated).to_json()?;
+            let native = NativeBackend::C(options);
+            let open = Box::new(move || native.open());
+            let child = model_worker::program(&runtimes);
+            let backend = ProcessBackend::open(name, &settings, description, child, open)?;
+            noted.add(name, &*backend, &directory.join(name).join(library_name(name)));
+            Ok(backend)
+        }
+    }
+
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
         for (name, path) in self.noted.opened.lock_unpoisoned().iter() {
@@ -147,14 +183,8 @@ pub fn environment_figures(figures: &mut Figures) {
     figures.set_labelled(&families::ENVIRONMENT_BUILDS, "failure", cache.failed);
 }
 
-/// Locates a built-in backend. A user's library with this name is another backend, so its models must not get this one.
-fn built_in(runtimes: &RuntimeOptions, name: &str) -> Located {
-    let library = format!("libtriton_{name}.so");
-    if backend_directory(runtimes).join(name).join(&library).exists() {
-        return Err(Error::unsupported(format!(
-            "backend '{name}' of the backend directory is the library {library}, which this server cannot open"
-        )));
-    }
+/// Locates a built-in backend.
+fn built_in(name: &str) -> Located {
     Ok((NativeBackend::BuiltIn(name.to_owned()), PathBuf::from("built-in")))
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use galatea_backend::Backend;
+use galatea_backend_c::{CBackend, CBackendOptions};
 use galatea_backend_onnx::OnnxBackend;
 use galatea_backend_openvino::OpenVinoBackend;
 use galatea_backend_tensorflow::TensorFlowBackend;
@@ -28,6 +29,8 @@ pub enum NativeBackend {
     TensorFlow { library: PathBuf },
     /// OpenVINO: its library.
     OpenVino { library: PathBuf },
+    /// A library that was made for Triton.
+    C(CBackendOptions),
     /// PyTorch: the compiled shim, and libtorch's part for GPUs.
     Torch { shim: PathBuf, cuda: Option<PathBuf> },
 }
@@ -40,6 +43,7 @@ impl NativeBackend {
             Self::Onnx { library, settings } => OnnxBackend::open(library, settings),
             Self::TensorFlow { library } => TensorFlowBackend::open(library),
             Self::OpenVino { library } => OpenVinoBackend::open(library),
+            Self::C(options) => CBackend::open(options.clone()),
             Self::Torch { shim, cuda } => TorchBackend::open(shim, cuda.as_deref()),
         }
     }
@@ -96,6 +100,13 @@ mod tests {
             NativeBackend::Onnx { library: "/a/libonnxruntime.so".into(), settings },
             NativeBackend::TensorFlow { library: "/a/libtensorflow_cc.so.2".into() },
             NativeBackend::OpenVino { library: "/c/libopenvino_c.so".into() },
+            NativeBackend::C(CBackendOptions {
+                name: "dali".to_owned(),
+                directory: "/b".into(),
+                settings: BTreeMap::from([("a".to_owned(), "b".to_owned())]),
+                completes_config: true,
+                waits_for_answers: true,
+            }),
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: None },
             NativeBackend::Torch { shim: "/b/shim.so".into(), cuda: Some("/b/cuda.so".into()) },
         ] {

@@ -6,10 +6,13 @@ use std::{
 };
 
 use galatea_backend::{Backend, CompletionContext, Inspector};
-use galatea_config::{ConfigDraft, Diagnostic, backend_advice};
+use galatea_config::{ConfigDraft, Diagnostic, RawModelConfig, backend_advice};
 use galatea_types::{Error, LockExt, Result};
 
-use crate::{backend_registry::Registry, backend_settings::BackendSettings};
+use super::backend_library::{is_library_of_model, library_name, wants_library};
+use crate::{
+    backend_registry::Registry, backend_settings::BackendSettings, repository::ModelFolder,
+};
 
 /// Opens each backend, or its inspector, when it is first needed.
 pub(crate) struct Backends<T: ?Sized = dyn Backend> {
@@ -32,6 +35,22 @@ impl<T: ?Sized> Backends<T> {
         let backend = self.registry.open(name).unwrap_or_else(|| Err(self.unknown(name)))?;
         opened.insert(name.to_owned(), backend.clone());
         Ok(backend)
+    }
+
+    /// Returns the backend for a model, and opens it if necessary: by the name of its library if that is to run the model, else
+    /// by its own.
+    pub fn open_for(
+        &self,
+        name: &str,
+        parameters: &BTreeMap<String, String>,
+        folder: &ModelFolder,
+    ) -> Result<Arc<T>> {
+        let is_wanted = wants_library(parameters, &self.settings.of(name));
+        let is_brought = || !self.registry.is_known(name) && is_library_of_model(name, folder);
+        match is_wanted || is_brought() {
+            true => self.open(&library_name(name)),
+            false => self.open(name),
+        }
     }
 
     /// Returns the inspector for models of a backend that is not open yet, if opening it takes long.
@@ -95,10 +114,15 @@ pub(crate) enum Completers<'a> {
 }
 
 impl Completers<'_> {
-    pub fn completer(&self, backend: &str) -> Result<Completer> {
+    pub fn completer(&self, raw: &RawModelConfig, folder: &ModelFolder) -> Result<Completer> {
+        let (name, parameters) = (&raw.backend, ConfigDraft::from(raw.clone()).parameters());
         match self {
-            Self::Backends(backends) => backends.open(backend).map(Completer::Backend),
-            Self::Inspectors(inspectors) => inspectors.open(backend).map(Completer::Inspector),
+            Self::Backends(backends) => {
+                backends.open_for(name, &parameters, folder).map(Completer::Backend)
+            }
+            Self::Inspectors(inspectors) => {
+                inspectors.open_for(name, &parameters, folder).map(Completer::Inspector)
+            }
         }
     }
 

@@ -109,7 +109,7 @@ impl Completion<'_> {
         if let Some(inspector) = self.backends.inspector_before_opening(&raw.backend) {
             self.inspect_first(&raw, folder, inspector)?;
         }
-        let backend = self.backends.completer(&raw.backend)?;
+        let backend = self.backends.completer(&raw, folder)?;
         self.run_with(raw, folder, &backend)
     }
 
@@ -156,7 +156,7 @@ impl Completion<'_> {
         if raw.backend.is_empty() {
             return Ok(raw);
         }
-        let backend = self.backends.completer(&raw.backend)?;
+        let backend = self.backends.completer(&raw, folder)?;
         self.ask_backend(raw, &backend, folder)
     }
 
@@ -168,7 +168,7 @@ impl Completion<'_> {
         folder: &ModelFolder,
         is_completed: bool,
     ) -> Vec<Diagnostic> {
-        let backend = self.backends.completer(&raw.backend).ok();
+        let backend = self.backends.completer(&raw, folder).ok();
         let Ok(normalized) = self.normalized(raw, folder, backend.as_ref()) else {
             return Vec::new();
         };
@@ -180,7 +180,7 @@ impl Completion<'_> {
 
     /// Checks a configuration that its backend has completed.
     pub fn check(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<ModelConfig> {
-        let backend = self.backends.completer(&raw.backend)?;
+        let backend = self.backends.completer(&raw, folder)?;
         let normalized = self.normalized(raw, folder, Some(&backend))?;
         let context = self.check_context(folder, Some(&backend));
         normalized.check_instance_groups(&context)?;

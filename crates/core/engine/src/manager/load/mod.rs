@@ -3,6 +3,7 @@
 //! From the bottom up: a [`PolledModel`] is one model as it was read. The [`version_loader`] makes running versions of it. The
 //! [`ModelLoader`] does that for one model at a time.
 
+mod backend_library;
 mod backends;
 mod batch_strategy;
 mod cached_models;

@@ -40,7 +40,8 @@ impl VersionLoader {
         let labels = labels::read(config, model_dir)?;
         let warm_up = warm_up::samples(config, model_dir)?;
         let instances = instance_specs(config.instance_groups());
-        let backend = self.backends.open(config.backend())?;
+        let parameters = config.parameters();
+        let backend = self.backends.open_for(config.backend(), parameters, &polled.folder)?;
         let context = LoadContext {
             config: config.clone(),
             version,
