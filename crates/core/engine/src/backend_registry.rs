@@ -22,7 +22,7 @@ pub struct Registry<T: ?Sized> {
     unlisted: BTreeMap<String, OpenFn<T>>,
     /// Called for names that are not registered.
     search: Option<SearchFn<T>>,
-    /// Where `search` looks for a name, for people.
+    /// The files that `search` looks for, for people.
     places: Option<PlacesFn>,
     /// Inspectors of models whose backends take long to open.
     inspectors: BTreeMap<String, Arc<dyn Inspector>>,

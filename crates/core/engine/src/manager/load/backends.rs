@@ -121,7 +121,10 @@ impl<T: ?Sized> Backends<T> {
     /// Returns those of the files that were looked for to find this backend, in quotes.
     fn places(&self, name: &str, is_told: impl Fn(&Path) -> bool, separator: &str) -> String {
         let places = self.registry.places(name);
-        let quoted = places.iter().filter(|place| is_told(place)).map(|place| format!("'{}'", place.display()));
+        let quoted = places
+            .iter()
+            .filter(|place| is_told(place))
+            .map(|place| format!("'{}'", place.display()));
         quoted.collect::<Vec<_>>().join(separator)
     }
 }
