@@ -243,6 +243,20 @@ def test_the_server_page_has_ports_repositories_options_and_cpu(server, page):
 
 
 @tiers.peers
+def test_a_model_shows_the_file_of_its_backend(page, repository, serve, tmp_path_factory):
+    code = tmp_path_factory.mktemp("backends") / "mine/model.py"
+    code.parent.mkdir()
+    code.write_text("class TritonPythonModel:\n    def execute(self, requests):\n        return []\n")
+    repository.add("own", "mine", identity_config())
+    repository.add("identity", "identity", identity_config())
+    server = serve(repository.path, f"--backend-directory={code.parent.parent}")
+    open_page(page, server, "#/models/own")
+    page.wait_for(".head + .faint", f"backend mine ({code})")
+    open_page(page, server, "#/models/identity")
+    assert "backend identity ·" in page.text(".head + .faint")
+
+
+@tiers.peers
 def test_values_of_an_unreachable_server_are_grey(page, repository, serve):
     repository.add("identity", "identity", identity_config())
     first = serve(repository.path)

@@ -11,7 +11,7 @@ use galatea_config::Diagnostic;
 use galatea_types::{Environment as Variables, Error, Result};
 
 use crate::{
-    environment::{EXECUTION_ENV_PATH, PythonBackendFiles},
+    environment::{CODE_OF_BACKEND, EXECUTION_ENV_PATH, PythonBackendFiles},
     worker_rules::WorkerRules,
 };
 
@@ -42,7 +42,12 @@ impl ModelDefaults {
     }
 
     pub fn has_runtime(&self, runtime: &str) -> bool {
-        runtime == if self.files.is_some() { "model.py" } else { "libtriton_python.so" }
+        runtime == self.default_runtime().unwrap_or("libtriton_python.so")
+    }
+
+    /// Returns the runtime of a backend that is written in Python, which Triton writes into configurations.
+    pub fn default_runtime(&self) -> Option<&'static str> {
+        self.files.is_some().then_some(CODE_OF_BACKEND)
     }
 
     /// Returns a model's parameters, with the backend's environment if they name none.

@@ -73,6 +73,14 @@ impl Inspector for PythonInspector {
         self.defaults.has_runtime(runtime)
     }
 
+    fn default_runtime(&self) -> Option<&str> {
+        self.defaults.default_runtime()
+    }
+
+    fn program_file(&self) -> Option<&Path> {
+        self.defaults.files.as_ref().map(|files| &*files.model_py)
+    }
+
     fn complete_config(
         &self,
         config: ConfigDraft,

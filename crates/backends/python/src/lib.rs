@@ -100,6 +100,10 @@ impl Backend for PythonBackend {
         self.defaults.has_runtime(runtime)
     }
 
+    fn default_runtime(&self) -> Option<&str> {
+        self.defaults.default_runtime()
+    }
+
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {
         Ok(Box::new(PythonModel::load(context, self.package()?, &self.defaults)?))
     }
@@ -115,6 +119,7 @@ mod tests {
         let python = PythonBackend::open(None, &settings, &variables, &WorkerRules::default())
             .expect("no settings");
         assert!(python.has_runtime("libtriton_python.so") && !python.has_runtime("model.py"));
+        assert_eq!(python.default_runtime(), None);
         let files = PythonBackendFiles { model_py: "/b/mine/model.py".into(), execution_env: None };
         let mine = PythonBackend::open(
             Some(("mine", files)),
@@ -124,5 +129,6 @@ mod tests {
         )
         .expect("as well");
         assert!(mine.has_runtime("model.py") && !mine.has_runtime("libtriton_mine.so"));
+        assert_eq!(mine.default_runtime(), Some("model.py"));
     }
 }

@@ -76,7 +76,10 @@ impl PythonModel {
             },
             &defaults.variables,
         )?;
-        log::info!("model '{}' runs in {}", config.name(), environment.description);
+        let code = defaults.files.as_ref().map(|files| files.model_py.display());
+        let of_backend = code.map(|code| format!("'{code}' ")).unwrap_or_default();
+        let description = &environment.description;
+        log::info!("model '{}' runs {of_backend}in {description}", config.name());
         let folders =
             ModelFolders { model: &context.model_dir, version: &context.version_dir, code: &file };
         let start = WorkerStart::new(&environment, &package, &folders, defaults)?;

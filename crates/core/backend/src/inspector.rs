@@ -1,5 +1,7 @@
 //! Inspects a model's files without the library that runs it.
 
+use std::path::Path;
+
 use galatea_config::{ConfigDraft, ModelConfig};
 use galatea_types::{Error, Result};
 
@@ -13,6 +15,17 @@ pub const MOST_MISTAKES: usize = 50;
 pub trait Inspector: Send + Sync {
     /// Does what [`Backend::has_runtime`](crate::Backend::has_runtime) does.
     fn has_runtime(&self, runtime: &str) -> bool;
+
+    /// Does what [`Backend::default_runtime`](crate::Backend::default_runtime) does.
+    fn default_runtime(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns the file that runs the backend's models, if it is none of the program's: all that a reader of the model's
+    /// configuration cannot see. The default returns none.
+    fn program_file(&self) -> Option<&Path> {
+        None
+    }
 
     /// Completes a configuration like [`Backend::complete_config`](crate::Backend::complete_config).
     ///

@@ -72,6 +72,12 @@ pub trait Backend: Send + Sync {
         own == Some(self.name())
     }
 
+    /// Returns the `runtime` that a configuration without one gets, which its clients and its model then read. The default
+    /// leaves it empty.
+    fn default_runtime(&self) -> Option<&str> {
+        None
+    }
+
     /// Loads one version. Errors name the file and the reason. May take long and may block.
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>>;
 }

@@ -31,8 +31,8 @@ const ELSEWHERE: &[(&[&str], &str, &str)] = &[
     (
         &["vllm"],
         "vllm",
-        "its model.json names a language model for the library vllm, which needs a GPU. Call the library from a \
-         model.py with `backend: \"python\"`, or use a server made for language models, as `vllm serve`",
+        "it is written in Python. Copy its folder (backends/vllm in Triton's container) into `--backend-directory`, and \
+         install the package vllm into the Python that runs it: its models are then served here",
     ),
     (
         &["tensorrtllm", "tensorrt_llm", "trtllm"],

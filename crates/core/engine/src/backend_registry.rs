@@ -1,12 +1,13 @@
 //! The registry of backends, and the way each is opened.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use galatea_backend::{Backend, Inspector};
 use galatea_types::Result;
 
 type OpenFn<T> = Box<dyn Fn() -> Result<Arc<T>> + Send + Sync>;
 type SearchFn<T> = Box<dyn Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync>;
+type PlacesFn = Box<dyn Fn(&str) -> Vec<PathBuf> + Send + Sync>;
 
 /// The backends of the program. Each is opened when the first model needs it.
 pub type BackendRegistry = Registry<dyn Backend>;
@@ -21,6 +22,8 @@ pub struct Registry<T: ?Sized> {
     unlisted: BTreeMap<String, OpenFn<T>>,
     /// Called for names that are not registered.
     search: Option<SearchFn<T>>,
+    /// The files that `search` looks for, for people.
+    places: Option<PlacesFn>,
     /// Inspectors of models whose backends take long to open.
     inspectors: BTreeMap<String, Arc<dyn Inspector>>,
 }
@@ -31,6 +34,7 @@ impl<T: ?Sized> Default for Registry<T> {
             known: BTreeMap::new(),
             unlisted: BTreeMap::new(),
             search: None,
+            places: None,
             inspectors: BTreeMap::new(),
         }
     }
@@ -56,12 +60,15 @@ impl<T: ?Sized> Registry<T> {
         self.unlisted.insert(name.into(), Box::new(open));
     }
 
-    /// Sets the search for backends that are not registered, e.g. in a folder. It returns `None` if there is none. The name is
-    /// `libtriton_NAME.so` for a model that is to run by that library of a backend.
+    /// Sets the search for backends that are not registered, e.g. in a folder. `search` returns `None` if there is none. The name
+    /// is `libtriton_NAME.so` for a model that is to run by that library of a backend. `places` returns the files that are
+    /// looked for, for the error of a backend that is nowhere.
     pub fn search(
         &mut self,
+        places: impl Fn(&str) -> Vec<PathBuf> + Send + Sync + 'static,
         search: impl Fn(&str) -> Option<Result<Arc<T>>> + Send + Sync + 'static,
     ) {
+        self.places = Some(Box::new(places));
         self.search = Some(Box::new(search));
     }
 
@@ -84,6 +91,11 @@ impl<T: ?Sized> Registry<T> {
     /// Returns true if users know a backend by this name.
     pub(crate) fn is_known(&self, name: &str) -> bool {
         self.known.contains_key(name)
+    }
+
+    /// Returns the files that were looked for to find a backend that is not registered.
+    pub(crate) fn places(&self, name: &str) -> Vec<PathBuf> {
+        self.places.as_ref().map(|places| places(name)).unwrap_or_default()
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

@@ -7,7 +7,7 @@ use galatea_config::MissingGpus;
 use galatea_gpu::{IpcMemory, SharedGpuMetrics};
 use galatea_response_cache::ResponseCache;
 use galatea_scheduler::{ExecutionRules, TestHold};
-use galatea_telemetry::metrics::MetricsOptions;
+use galatea_telemetry::{CustomMetrics, metrics::MetricsOptions};
 use galatea_types::{Clock, MemoryBudget};
 
 use crate::{agents::AgentRegistry, backend_settings::BackendSettings, repository::RepositoryRoot};
@@ -75,6 +75,8 @@ pub struct EngineOptions {
     pub execution: ExecutionRules,
     /// The cache for responses of models with `response_cache`; `None`: all their requests are executed.
     pub response_cache: Option<Arc<dyn ResponseCache>>,
+    /// The metric families that models and libraries define.
+    pub custom_metrics: Arc<CustomMetrics>,
     /// The limit on the memory of requests and responses; by default none.
     pub memory: Arc<MemoryBudget>,
     /// The clock of the engine and of the schedulers of its models.
@@ -122,6 +124,7 @@ impl Default for EngineOptions {
             starts_instances_one_by_one: false,
             execution: ExecutionRules::default(),
             response_cache: None,
+            custom_metrics: Arc::default(),
             memory: MemoryBudget::unlimited(),
             clock: Clock::system(),
         }

@@ -1,6 +1,6 @@
 //! The interface of every response cache.
 
-use std::fmt;
+use std::{fmt, time::Instant};
 
 use galatea_telemetry::metrics::{CacheMetrics, Figures};
 
@@ -45,6 +45,12 @@ pub trait ResponseCache: Send + Sync + fmt::Debug {
 
     /// Adds the other figures for the metrics page.
     fn add_figures(&self, _: &mut Figures) {}
+
+    /// Lets look-ups that take too long find nothing. Called about twice a second; never blocks.
+    fn give_up_overdue(&self, _: Instant) {}
+
+    /// Ends the cache at the end of the server. Blocks until the deadline at most. Nothing is found or stored afterwards.
+    fn close(&self, _: Instant) {}
 }
 
 /// The outcome of a look-up.

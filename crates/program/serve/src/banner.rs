@@ -1,6 +1,9 @@
 //! The tables in the log at start, which people read and scripts search.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+};
 
 use galatea_engine::Engine;
 use galatea_telemetry::logger;
@@ -8,16 +11,30 @@ use galatea_types::product;
 
 use crate::{backends::Backends, options::ServeOptions, table::Table};
 
-/// Logs the tables. If the start `failed` and that ends the server, a person at a terminal gets only the table of models: the
+/// Logs the tables. `agents` are names and libraries. If the start `failed` and that ends the server, a person at a terminal gets only the table of models: the
 /// others would push the reasons off the screen.
-pub fn log_tables(engine: &Engine, backends: &Backends, options: &ServeOptions, failed: bool) {
+pub fn log_tables(
+    engine: &Engine,
+    backends: &Backends,
+    agents: &[(String, PathBuf)],
+    options: &ServeOptions,
+    failed: bool,
+) {
     if failed && options.exits_on_error && io::stdout().is_terminal() {
         return log_table(&models(engine));
     }
-    let agents = Table::new(["Repository Agent", "Path"]);
-    for table in [agents, backends.table(), models(engine), settings(engine, options)] {
+    for table in [agent_table(agents), backends.table(), models(engine), settings(engine, options)]
+    {
         log_table(&table);
     }
+}
+
+fn agent_table(agents: &[(String, PathBuf)]) -> Table {
+    let mut table = Table::new(["Repository Agent", "Path"]);
+    for (name, path) in agents {
+        table.row([name.clone(), path.display().to_string()]);
+    }
+    table
 }
 
 fn log_table(table: &Table) {

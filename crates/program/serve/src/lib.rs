@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+mod agents;
 mod backends;
 mod banner;
 mod debug_events;
@@ -27,6 +28,7 @@ mod table;
 mod upkeep;
 
 pub use self::{
+    agents::{DEFAULT_AGENT_DIRECTORY, add_uncalled_agents},
     backends::{
         DEFAULT_BACKEND_DIRECTORY, EarlyBackend, beside, inspectors, libraries, model_worker,
         pytorch,
@@ -35,8 +37,8 @@ pub use self::{
     gpus::Gpus,
     memory::MemorySize,
     options::{
-        CacheSettings, CloudOptions, Endpoint, Note, Place, PortPlace, RuntimeOptions,
-        ServeOptions, TlsOptions,
+        CacheSettings, CloudOptions, Endpoint, LibraryCacheSettings, Note, Place, PortPlace,
+        RuntimeOptions, ServeOptions, TlsOptions,
     },
     panic_hook::install as install_panic_hook,
     reload::Reload,

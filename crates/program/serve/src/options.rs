@@ -12,6 +12,7 @@ use galatea_response_cache::RedisSettings;
 use galatea_runtimes::ProgressMaker;
 use galatea_telemetry::{access_log::AccessTarget, logger::LogSettings};
 use galatea_trace::TraceOptions;
+pub use galatea_triton_cache::CacheSettings as LibraryCacheSettings;
 use galatea_types::{Environment, Stop};
 
 use crate::{
@@ -82,6 +83,8 @@ pub struct ServeOptions {
     pub notes: Vec<Note>,
     /// The options in force, as the table at start shows them.
     pub rows: Vec<(String, String)>,
+    /// Triton's folder of repository agents.
+    pub agent_directory: PathBuf,
     /// A backend that is already open.
     pub early: EarlyBackend,
 }
@@ -208,4 +211,6 @@ pub enum CacheSettings {
     Local(usize),
     /// A Redis server.
     Redis(Box<RedisSettings>),
+    /// A library made for Triton.
+    Library(LibraryCacheSettings),
 }

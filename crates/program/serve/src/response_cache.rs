@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use galatea_response_cache::{LocalCache, RedisCache, ResponseCache};
+use galatea_triton_c::objects::metrics::export_to;
+use galatea_triton_cache::LibraryCache;
 
 use crate::options::{CacheSettings, ServeOptions};
 
@@ -19,6 +21,18 @@ pub fn open(options: &mut ServeOptions) -> Result<()> {
             let cache = RedisCache::open((**settings).clone())
                 .map_err(|error| anyhow!("creating server: Internal - {error}"))?;
             log::info!("Response Cache is in Redis at {}:{}", settings.host, settings.port);
+            Arc::new(cache)
+        }
+        CacheSettings::Library(settings) => {
+            // The library defines its metrics while it is opened.
+            let metrics = &options.engine.custom_metrics;
+            metrics.lend_cache_families();
+            export_to(metrics);
+            let cache = LibraryCache::open(settings).map_err(|error| {
+                let code = error.code().as_str();
+                anyhow!("creating server: {code} - {error}")
+            })?;
+            log::info!("Response Cache is '{}' in '{}'", settings.name, cache.path().display());
             Arc::new(cache)
         }
     };

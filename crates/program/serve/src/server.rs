@@ -4,7 +4,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc::Receiver},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -15,9 +15,11 @@ use galatea_telemetry::{
     families,
     logger::{self, LogSettings},
 };
+use galatea_triton_agent::AgentLibraries;
 use galatea_types::Error;
 
 use crate::{
+    agents,
     backends::{self, Backends},
     banner,
     debug_events::{self, LogChanges},
@@ -50,6 +52,7 @@ pub struct Server {
     policy: Option<PolicyWatch>,
     engine: Arc<Engine>,
     backends: Backends,
+    agents: Arc<AgentLibraries>,
     budget_rule: BudgetRule,
     _log_changes: Option<Arc<LogChanges>>,
     tls_reload: Option<TlsReload>,
@@ -88,8 +91,9 @@ impl Server {
         let front_ends = FrontEnds::bind(&options)?;
         let backends = Backends::new(&options);
         let gpus = Gpus::find();
-        let engine =
-            Engine::new(engine_options(&options, repositories, &gpus), backends.registry());
+        let mut engine = engine_options(&options, repositories, &gpus);
+        let agents = agents::add(&mut engine, options.agent_directory.clone());
+        let engine = Engine::new(engine, backends.registry());
         add_figures(&engine, &options);
         engine.add_figures(traces::figures(traces.clone()));
         if let Some(access_log) = access_log.clone() {
@@ -112,6 +116,7 @@ impl Server {
             policy,
             engine,
             backends,
+            agents,
             budget_rule,
             _log_changes: log_changes,
             tls_reload,
@@ -158,7 +163,8 @@ impl Server {
         self.engine.availability().begin_start();
         self.front_ends.start_early(&self.engine, &self.options)?;
         let Some(loaded) = self.load_unless_stopped()? else { return Ok(Start::Interrupted) };
-        banner::log_tables(&self.engine, &self.backends, &self.options, loaded.is_err());
+        let Self { engine, backends, agents, options, .. } = self;
+        banner::log_tables(engine, backends, &agents.opened(), options, loaded.is_err());
         self.check_loaded(loaded)?;
         let memory = &self.options.engine.memory;
         let upkeep = Upkeep::start(&self.engine, memory, self.budget_rule);
@@ -203,6 +209,9 @@ impl Server {
                 catch_unwind(drain).unwrap_or(false)
             }
         };
+        if let Some(cache) = &self.options.engine.response_cache {
+            cache.close(Instant::now() + CACHE_CLOSES_WITHIN);
+        }
         if !is_complete {
             log::error!("Exit timeout expired. Exiting immediately.");
         }
@@ -252,6 +261,9 @@ impl Server {
         Ok(())
     }
 }
+
+/// Longest time that the response cache may delay the exit.
+const CACHE_CLOSES_WITHIN: Duration = Duration::from_secs(2);
 
 const NO_THREAD: &str = "failed to start a thread";
 

@@ -9,7 +9,7 @@ use std::{
         mpsc::{self, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use galatea_engine::Engine;
@@ -46,6 +46,9 @@ impl Upkeep {
             while stopped.recv_timeout(interval()) == Err(RecvTimeoutError::Timeout) {
                 engine.release_abandoned();
                 engine.sample_load();
+                if let Some(cache) = &engine.options().response_cache {
+                    cache.give_up_overdue(Instant::now());
+                }
                 galatea_telemetry::tell_suppressed();
                 if code.look() {
                     trimming.rebase();

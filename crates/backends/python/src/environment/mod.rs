@@ -38,7 +38,9 @@ pub use self::{
     lease::EnvironmentLease,
     options::ADD_NUMPY,
     prune::{CleanedEnvironment, clean},
-    python_backend::{PythonBackendFiles, find_python_backend},
+    python_backend::{
+        CODE_OF_BACKEND, PythonBackendFiles, find_python_backend, python_backend_file,
+    },
     request::{Environment, EnvironmentRequest, cache_folder},
     resolve::resolve,
 };

@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+/// The file with the code of such a backend, and its `runtime` in configurations.
+pub const CODE_OF_BACKEND: &str = "model.py";
 /// Name of the archive with the environment of such a backend, which is optional.
 const PACKED_ENVIRONMENT: &str = "pb_exec_env_model.py.tar.gz";
 
@@ -14,9 +16,18 @@ pub struct PythonBackendFiles {
     pub execution_env: Option<PathBuf>,
 }
 
-/// Looks for `{backend_directory}/{name}/model.py`. `name` comes from a model's configuration. It finds nothing unless it is
-/// the plain name of a folder.
+/// Looks for a backend at [`python_backend_file`].
 pub fn find_python_backend(backend_directory: &Path, name: &str) -> Option<PythonBackendFiles> {
+    let model_py = python_backend_file(backend_directory, name)?;
+    let packed = model_py.with_file_name(PACKED_ENVIRONMENT);
+    model_py
+        .is_file()
+        .then(|| PythonBackendFiles { model_py, execution_env: packed.is_file().then_some(packed) })
+}
+
+/// Returns `{backend_directory}/{name}/model.py`, the only place of a backend's code. `name` comes from a model's
+/// configuration. `None` if it is not the plain name of a folder.
+pub fn python_backend_file(backend_directory: &Path, name: &str) -> Option<PathBuf> {
     let mut components = Path::new(name).components();
     let is_plain = matches!(components.next(), Some(Component::Normal(only)) if only == name);
     if !is_plain || components.next().is_some() || name.contains('\0') {
@@ -24,11 +35,7 @@ pub fn find_python_backend(backend_directory: &Path, name: &str) -> Option<Pytho
     }
     // Absolute: relative paths in a model's parameters begin in the model's own folder.
     let folder = std::path::absolute(backend_directory.join(name)).ok()?;
-    let model_py = folder.join("model.py");
-    let packed = folder.join(PACKED_ENVIRONMENT);
-    model_py
-        .is_file()
-        .then(|| PythonBackendFiles { model_py, execution_env: packed.is_file().then_some(packed) })
+    Some(folder.join(CODE_OF_BACKEND))
 }
 
 #[cfg(test)]

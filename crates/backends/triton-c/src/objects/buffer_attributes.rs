@@ -81,6 +81,15 @@ pub fn read(handle: *const abi::BufferAttributes) -> Result<Attributes> {
     Ok(*ATTRIBUTES.get(handle)?.attributes.lock_unpoisoned())
 }
 
+/// Sets the attributes of a handle that a library has made.
+///
+/// # Errors
+/// The handle is none of attributes.
+pub fn write(handle: *const abi::BufferAttributes, attributes: Attributes) -> Result<()> {
+    *ATTRIBUTES.get(handle)?.attributes.lock_unpoisoned() = attributes;
+    Ok(())
+}
+
 /// Deletes attributes. A handle that is deleted already is left alone.
 pub fn remove(handle: *const abi::BufferAttributes) {
     let _ = ATTRIBUTES.remove(handle);

@@ -45,13 +45,20 @@ pub struct AgentAnswer {
 }
 
 /// The agents that configurations may name.
-#[derive(Clone, Debug)]
-pub struct AgentRegistry(BTreeMap<String, Arc<dyn RepositoryAgent>>);
+#[derive(Clone)]
+pub struct AgentRegistry {
+    known: BTreeMap<String, Arc<dyn RepositoryAgent>>,
+    /// Called for names that are not registered.
+    search: Option<SearchFn>,
+}
+
+/// Finds an agent by its name, or says where it is not.
+type SearchFn = Arc<dyn Fn(&str) -> Result<Arc<dyn RepositoryAgent>> + Send + Sync>;
 
 /// Has the agent `checksum`, without any of the program.
 impl Default for AgentRegistry {
     fn default() -> Self {
-        let mut agents = Self(BTreeMap::new());
+        let mut agents = Self { known: BTreeMap::new(), search: None };
         agents.register("checksum", Arc::new(ChecksumAgent));
         agents
     }
@@ -60,7 +67,15 @@ impl Default for AgentRegistry {
 impl AgentRegistry {
     /// Adds an agent, which replaces one with the same name.
     pub fn register(&mut self, name: impl Into<String>, agent: Arc<dyn RepositoryAgent>) {
-        self.0.insert(name.into(), agent);
+        self.known.insert(name.into(), agent);
+    }
+
+    /// Sets the search for agents that are not registered, e.g. in a folder. Its error becomes that of the model.
+    pub fn search(
+        &mut self,
+        search: impl Fn(&str) -> Result<Arc<dyn RepositoryAgent>> + Send + Sync + 'static,
+    ) {
+        self.search = Some(Arc::new(search));
     }
 
     /// Calls every agent that a configuration names with the model's folder, in their order. Returns the folder to load the
@@ -70,8 +85,7 @@ impl AgentRegistry {
         // Dropped before the folders, so that a follower learns of a failed load while the folders exist.
         let mut load = FollowedLoad::default();
         for agent in config.repository_agents() {
-            let known = self.0.get(&agent.name).ok_or_else(|| self.unknown(&agent.name))?;
-            let answer = known.on_load(&AgentContext {
+            let answer = self.find(&agent.name)?.on_load(&AgentContext {
                 model: &folder.name,
                 config,
                 parameters: &agent.parameters,
@@ -89,13 +103,26 @@ impl AgentRegistry {
         folder.replaced(FolderLease::new(folders).followed(load))
     }
 
-    fn unknown(&self, name: &str) -> Error {
-        let known = self.0.keys().map(|name| format!("'{name}'")).collect::<Vec<_>>();
-        let (agents, known) = (if known.len() == 1 { "agent" } else { "agents" }, known.join(", "));
-        Error::invalid_arg(format!(
-            "unable to find 'libtritonrepoagent_{name}.so' for repo agent '{name}': this server has the {agents} {known} and \
-             opens no libraries of others. Remove the agent from 'model_repository_agents' to serve the files as they are"
-        ))
+    fn find(&self, name: &str) -> Result<Arc<dyn RepositoryAgent>> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        match &self.search {
+            Some(search) => search(name),
+            None => {
+                let names = self.known.keys().map(|name| format!("'{name}'")).collect::<Vec<_>>();
+                Err(Error::invalid_arg(format!(
+                    "unable to find 'libtritonrepoagent_{name}.so' for repo agent '{name}': this server has {}",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for AgentRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.known.keys()).finish()
     }
 }
 

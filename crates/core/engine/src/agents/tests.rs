@@ -92,7 +92,7 @@ fn without_changes_by_agents_the_folder_is_kept() {
 #[test]
 fn an_unknown_agent_is_reported_with_the_known_ones() {
     let error = visit(&["other"]).visited.expect_err("unknown");
-    let text = "unable to find 'libtritonrepoagent_other.so' for repo agent 'other': this server has the agents 'a', 'b', \
-                'checksum', 'refusing' and opens no libraries of others.";
-    assert!(error.message().starts_with(text), "{error}");
+    let text = "unable to find 'libtritonrepoagent_other.so' for repo agent 'other': this server has 'a', 'b', \
+                'checksum', 'refusing'";
+    assert_eq!(error.message(), text);
 }

@@ -240,6 +240,7 @@ impl<'a> ModelInspector<'a> {
             return None;
         }
         add_mistakes(&polled.folder, &polled.source, polled.missing_versions(), findings);
+        findings.extend(self.note_of_program(&polled, file));
         let config = match polled.complete(&self.completion()) {
             Ok(config) => config,
             Err(error) if MissingModelInfo::is_in(&error) => {
@@ -256,6 +257,17 @@ impl<'a> ModelInspector<'a> {
         };
         let is_fine = self.check_versions(&polled, &config, findings);
         is_fine.then_some(Inspected { polled, config: Some(config) })
+    }
+
+    /// Returns a note that names the file that runs the model, if it lies neither in the model's folder nor in the program.
+    fn note_of_program(&self, polled: &PolledModel, file: &str) -> Option<Finding> {
+        let inspector = self.inspectors.open_named(&polled.raw, &polled.folder).ok()?;
+        let program = inspector.program_file()?.display();
+        let text = format!("backend '{}' of this model is '{program}'", polled.raw.backend);
+        let found = Diagnostic::note(text).about("backend");
+        let mut found = polled.source.locate_diagnostic(found);
+        found.place.get_or_insert_with(|| Place::file(file));
+        Some(Finding::new(&polled.id.name, found))
     }
 
     /// Checks that every version could be loaded, as far as its files show.

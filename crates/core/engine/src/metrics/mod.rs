@@ -31,7 +31,8 @@ pub(crate) struct ServerMetrics {
 impl ServerMetrics {
     pub fn new(options: Arc<EngineOptions>) -> Self {
         let process = ProcessSampler::new(options.metrics.clone());
-        Self { options, process, sources: Mutex::default(), custom: Arc::default() }
+        let custom = options.custom_metrics.clone();
+        Self { options, process, sources: Mutex::default(), custom }
     }
 
     /// Returns all metric families in the Prometheus text format. `add_own` adds the engine's own metrics.

@@ -12,7 +12,10 @@ mod tests;
 mod text;
 mod value;
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{
+    Arc, Mutex, Weak,
+    atomic::{AtomicBool, Ordering},
+};
 
 use galatea_types::LockExt;
 
@@ -29,6 +32,8 @@ use crate::metrics;
 #[derive(Debug, Default)]
 pub struct CustomMetrics {
     families: Arc<Families>,
+    /// The server has no cache in its memory, whose families are free for that of a library.
+    lends_cache: AtomicBool,
 }
 
 impl CustomMetrics {
@@ -43,7 +48,7 @@ impl CustomMetrics {
         description: &str,
         kind: CustomMetricKind,
     ) -> Result<Arc<CustomFamily>, CustomMetricError> {
-        check_family_name(name)?;
+        check_family_name(name, self.lends_cache.load(Ordering::Relaxed))?;
         // The lock is free again outside the block: dropping a family takes it.
         let family = {
             let mut families = self.families.lock_unpoisoned();
@@ -54,6 +59,11 @@ impl CustomMetrics {
             })
         };
         if family.kind == kind { Ok(family) } else { Err(CustomMetricError::FamilyOfOtherKind) }
+    }
+
+    /// Lets others define the families of the response cache in memory. Called if the cache is a library, which counts itself.
+    pub fn lend_cache_families(&self) {
+        self.lends_cache.store(true, Ordering::Relaxed);
     }
 
     /// Returns the names of the families, sorted.
@@ -98,11 +108,12 @@ impl CustomMetrics {
     }
 }
 
-fn check_family_name(name: &str) -> Result<(), CustomMetricError> {
+fn check_family_name(name: &str, lends_cache: bool) -> Result<(), CustomMetricError> {
     if !is_name(name, |c| c == ':') {
         return Err(CustomMetricError::FamilyName);
     }
-    if metrics::is_server_family(name) {
+    let is_lent = lends_cache && metrics::is_cache_family(name);
+    if metrics::is_server_family(name) && !is_lent {
         return Err(CustomMetricError::FamilyOfServer);
     }
     Ok(())

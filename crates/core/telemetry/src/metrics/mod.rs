@@ -57,6 +57,11 @@ pub(crate) fn is_server_family(name: &str) -> bool {
     families::all().any(|family| family.has_sample(name))
 }
 
+/// Returns whether this is a family of the response cache in memory.
+pub(crate) fn is_cache_family(name: &str) -> bool {
+    families::CACHE.iter().any(|family| family.has_sample(name))
+}
+
 fn write_process(text: &mut Text, process: &ProcessMetrics) {
     text.single(&POOL_TOTAL, process.pinned_pool_total_bytes);
     text.single(&POOL_USED, process.pinned_pool_used_bytes);

@@ -33,7 +33,7 @@ pub fn registry(
         Ok(Arc::new(PythonInspector::new(None, own.clone(), path.clone())))
     });
     let (settings, path) = (settings.clone(), variables.clone());
-    registry.search(move |name| {
+    registry.search(super::searched_files(backend_directory.clone()), move |name| {
         let library = |name: &str| -> Arc<dyn Inspector> {
             Arc::new(LibraryInspector::new(name, backend_directory.clone()))
         };

@@ -18,7 +18,7 @@ use galatea_backend_c::{CBackendOptions, backend_of, find_library, library_name}
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend, WorkerRules,
-    environment::{ADD_NUMPY, cache_figures, find_python_backend},
+    environment::{ADD_NUMPY, cache_figures, find_python_backend, python_backend_file},
 };
 use galatea_backend_torch::TorchInspector;
 use galatea_engine::{BackendRegistry, BackendSettings};
@@ -102,7 +102,7 @@ impl Backends {
         let directory = backend_directory(&self.runtimes);
         let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
         let library = self.library();
-        registry.search(move |name| {
+        registry.search(searched_files(directory.clone()), move |name| {
             if let Some(backend) = backend_of(name) {
                 return Some(library(backend));
             }
@@ -171,6 +171,17 @@ impl Backends {
             table.row([name.clone(), path.clone(), config.to_string()]);
         }
         table
+    }
+}
+
+/// Returns the function that lists the files that make a backend that is not registered, in the order of the search. A library
+/// may lie in the model's folders too.
+fn searched_files(directory: PathBuf) -> impl Fn(&str) -> Vec<PathBuf> + Send + Sync {
+    move |name| {
+        let name = backend_of(name).unwrap_or(name);
+        let code = python_backend_file(&directory, name);
+        let library = code.as_ref().map(|code| code.with_file_name(library_name(name)));
+        library.into_iter().chain(code).collect()
     }
 }
 

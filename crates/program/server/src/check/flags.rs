@@ -19,6 +19,7 @@ pub struct CheckFlags {
     pub auth_policy: Option<PathBuf>,
     pub is_json: bool,
     pub backend_directory: Option<PathBuf>,
+    pub agent_directory: Option<PathBuf>,
     /// Options of the engine, without the repositories.
     pub engine: EngineOptions,
 }
@@ -63,6 +64,8 @@ const ROWS: &[Row] = options! {
     "model-namespacing" => Row::of(Kind::Switch).fills(|o| &mut o.engine.has_namespaces),
     /// Folder with backends that are written in Python.
     "backend-directory" => Row::of(Kind::Text).fills(|o| &mut o.backend_directory),
+    /// Folder with repository agents, as an option of serve. They are looked for, and not called.
+    "repoagent-directory" => Row::of(Kind::Text).fills(|o| &mut o.agent_directory),
     /// Setting of a backend, <backend>,<setting>=<value>. May be repeated.
     "backend-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
         .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),

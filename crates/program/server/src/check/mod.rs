@@ -18,7 +18,10 @@ use galatea_config::{RawModelConfig, Severity};
 use galatea_engine::{
     EngineOptions, LocalRoot, RepositoryRoot, SingleModelRoot, complete, inspect,
 };
-use galatea_serve::{DEFAULT_BACKEND_DIRECTORY, Gpus, RemoteRepositories, inspectors, model_path};
+use galatea_serve::{
+    DEFAULT_AGENT_DIRECTORY, DEFAULT_BACKEND_DIRECTORY, Gpus, RemoteRepositories,
+    add_uncalled_agents, inspectors, model_path,
+};
 use galatea_types::{Environment, Result};
 
 pub use self::flags::CheckFlags;
@@ -113,6 +116,8 @@ impl CheckFlags {
         let backend_directory = Some(self.backend_directory());
         let mut options = EngineOptions { repositories, backend_directory, ..self.engine.clone() };
         Gpus::find().add_to(&mut options);
+        let agents = self.agent_directory.clone();
+        add_uncalled_agents(&mut options, agents.unwrap_or_else(|| DEFAULT_AGENT_DIRECTORY.into()));
         options
     }
 

@@ -63,6 +63,7 @@ pub fn from_flags(
     let grpc_threads = &mut options.grpc_options.thread_count;
     *grpc_threads = cores().min(*grpc_threads);
     options.runtimes = runtime_options(options.runtimes, environment);
+    options.agent_directory = PathBuf::from(flags.repoagent_directory);
     Ok(options)
 }
 

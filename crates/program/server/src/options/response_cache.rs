@@ -1,11 +1,16 @@
 //! The settings of the response cache. Refusals, and their words, are those of Triton and its caches.
 
+use std::path::PathBuf;
+
 use galatea_response_cache::RedisSettings;
-use galatea_serve::{CacheSettings, MemorySize, Note};
+use galatea_serve::{CacheSettings, LibraryCacheSettings, MemorySize, Note};
 use galatea_types::Environment;
 
 use crate::flags::{CacheFlags, FlagError};
 
+/// The setting that takes the library of a cache that is built in too, and its value.
+const LIBRARY: &str = "library";
+const LIBRARY_OF_TRITON: &str = "triton";
 /// Smallest size in bytes, as in Triton's cache.
 const SMALLEST: usize = 160;
 
@@ -26,6 +31,7 @@ pub(super) fn cache(
         ));
     }
     match name.as_str() {
+        _ if is_library(name, settings)? => library(name, settings, flags).map(Some),
         "local" => {
             note_others(settings, &["size"], name, notes);
             local(last(settings, "size").unwrap_or_default()).map(Some)
@@ -35,11 +41,39 @@ pub(super) fn cache(
             let settings = RedisSettings::parse(settings, |name| environment.text(name));
             settings.map(|redis| Some(CacheSettings::Redis(Box::new(redis)))).map_err(invalid)
         }
-        other => Err(invalid(format!(
-            "unable to find 'libtritoncache_{other}.so' for cache. Searched: {}; caches of other libraries cannot be \
-             used, there are 'local' and 'redis'",
-            flags.directory
+        other => library(other, settings, flags).map(Some),
+    }
+}
+
+/// Returns true if the user wants the library of a cache that is built in as well.
+fn is_library(name: &str, settings: &[(String, String)]) -> Result<bool, FlagError> {
+    match last(settings, LIBRARY) {
+        None => Ok(false),
+        Some(LIBRARY_OF_TRITON) => Ok(true),
+        Some(other) => Err(FlagError::Rule(format!(
+            "--cache-config={name},{LIBRARY}={other}: the only value is '{LIBRARY_OF_TRITON}', which takes the library of \
+             this cache in --cache-directory"
         ))),
+    }
+}
+
+/// Returns the settings for a library, which reads them itself.
+fn library(
+    name: &str,
+    settings: &[(String, String)],
+    flags: &CacheFlags,
+) -> Result<CacheSettings, FlagError> {
+    let own = settings.iter().filter(|(key, _)| key != LIBRARY).cloned();
+    let cache = LibraryCacheSettings {
+        name: name.to_owned(),
+        directory: PathBuf::from(&flags.directory),
+        settings: own.collect(),
+    };
+    match cache.library() {
+        Ok(_) => Ok(CacheSettings::Library(cache)),
+        Err(error) => {
+            Err(invalid(format_args!("{error}; built in are the caches 'local' and 'redis'")))
+        }
     }
 }
 
@@ -97,6 +131,8 @@ fn internal(text: impl std::fmt::Display) -> FlagError {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn of(settings: &[&str]) -> Result<(CacheSettings, usize), String> {
@@ -125,6 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_that_is_not_built_in_is_a_library() {
+        let folder = tempfile::tempdir().expect("folder");
+        std::fs::create_dir(folder.path().join("own")).expect("folder");
+        std::fs::write(folder.path().join("own/libtritoncache_own.so"), "").expect("file");
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let settings = vec![pair("library", "triton"), pair("size", "1")];
+        let settings = BTreeMap::from([("own".to_owned(), settings)]);
+        let directory = folder.path().display().to_string();
+        let flags = CacheFlags { directory, settings, ..CacheFlags::default() };
+        let found = cache(&flags, &Environment::default(), &mut Vec::new()).expect("a library");
+        let Some(CacheSettings::Library(found)) = found else { panic!("{found:?}") };
+        assert_eq!(found.settings, [pair("size", "1")]);
+        let other = of(&["local,library=mine"]).expect_err("no such value");
+        assert!(other.starts_with("--cache-config=local,library=mine: the only value"), "{other}");
+    }
+
+    #[test]
     fn cache_settings_refused_by_triton_are_refused() {
         for (settings, text) in [
             (
@@ -134,6 +187,10 @@ mod tests {
             (
                 &["foo,size=1"],
                 "Invalid argument - unable to find 'libtritoncache_foo.so' for cache. Searched: /caches",
+            ),
+            (
+                &["local,size=8192", "local,library=triton"],
+                "Invalid argument - unable to find 'libtritoncache_local.so' for cache. Searched: /caches; built in",
             ),
             (
                 &["redis,port=1"],

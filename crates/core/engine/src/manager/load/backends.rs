@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -13,6 +14,9 @@ use super::backend_library::{is_library_of_model, library_name, wants_library};
 use crate::{
     backend_registry::Registry, backend_settings::BackendSettings, repository::ModelFolder,
 };
+
+/// The `runtime` of a configuration whose backend is written in Python.
+const PYTHON_RUNTIME: &str = "model.py";
 
 /// Opens each backend, or its inspector, when it is first needed.
 pub(crate) struct Backends<T: ?Sized = dyn Backend> {
@@ -28,13 +32,29 @@ impl<T: ?Sized> Backends<T> {
 
     /// Returns the backend with this name, and opens it if necessary. A failure is not kept: the next load tries again.
     pub fn open(&self, name: &str) -> Result<Arc<T>> {
+        self.find(name)?.ok_or_else(|| self.unknown(name))
+    }
+
+    /// Returns the backend that a configuration names. The error of a backend that is nowhere tells about its runtime.
+    pub fn open_named(&self, raw: &RawModelConfig, folder: &ModelFolder) -> Result<Arc<T>> {
+        let parameters = ConfigDraft::from(raw.clone()).parameters();
+        let name = self.name_for(&raw.backend, &parameters, folder);
+        self.find(&name)?.ok_or_else(|| match raw.runtime == PYTHON_RUNTIME {
+            true => self.without_code(raw),
+            false => self.unknown(&raw.backend),
+        })
+    }
+
+    fn find(&self, name: &str) -> Result<Option<Arc<T>>> {
         let mut opened = self.opened.lock_unpoisoned();
         if let Some(backend) = opened.get(name) {
-            return Ok(backend.clone());
+            return Ok(Some(backend.clone()));
         }
-        let backend = self.registry.open(name).unwrap_or_else(|| Err(self.unknown(name)))?;
-        opened.insert(name.to_owned(), backend.clone());
-        Ok(backend)
+        let found = self.registry.open(name).transpose()?;
+        if let Some(backend) = &found {
+            opened.insert(name.to_owned(), backend.clone());
+        }
+        Ok(found)
     }
 
     /// Returns the backend for a model, and opens it if necessary: by the name of its library if that is to run the model, else
@@ -45,11 +65,21 @@ impl<T: ?Sized> Backends<T> {
         parameters: &BTreeMap<String, String>,
         folder: &ModelFolder,
     ) -> Result<Arc<T>> {
+        self.open(&self.name_for(name, parameters, folder))
+    }
+
+    /// Returns the name by which the backend of a model is opened.
+    fn name_for(
+        &self,
+        name: &str,
+        parameters: &BTreeMap<String, String>,
+        folder: &ModelFolder,
+    ) -> String {
         let is_wanted = wants_library(parameters, &self.settings.of(name));
         let is_brought = || !self.registry.is_known(name) && is_library_of_model(name, folder);
         match is_wanted || is_brought() {
-            true => self.open(&library_name(name)),
-            false => self.open(name),
+            true => library_name(name),
+            false => name.to_owned(),
         }
     }
 
@@ -62,14 +92,40 @@ impl<T: ?Sized> Backends<T> {
 
     fn unknown(&self, name: &str) -> Error {
         let known = self.registry.names().collect::<Vec<_>>().join(", ");
+        let places = self.places(name, |_| true, " or ");
+        let searched =
+            if places.is_empty() { places } else { format!(" There is no {places} either.") };
         let text = format!(
             "unable to find backend library for backend '{name}', try specifying runtime on the model \
-             configuration. This server has the backends: {known}."
+             configuration. This server has the backends: {known}.{searched}"
         );
         let found = Diagnostic::error(text.as_str())
             .with_advice(backend_advice(name, self.registry.names()))
             .about("backend");
         Error::invalid_arg(text).with_source(found)
+    }
+
+    /// Returns the error of a backend whose configuration says that it is written in Python.
+    fn without_code(&self, raw: &RawModelConfig) -> Error {
+        let text = format!(
+            "unable to find Python backend based backend library '{}' for model '{}', searched: {}",
+            raw.runtime,
+            raw.name,
+            self.places(&raw.backend, |place| place.ends_with(PYTHON_RUNTIME), " ")
+        );
+        let advice = "`--backend-directory` names the folder that has the folders of backends";
+        let found = Diagnostic::error(text.as_str()).with_advice(advice).about("backend");
+        Error::invalid_arg(text).with_source(found)
+    }
+
+    /// Returns those of the files that were looked for to find this backend, in quotes.
+    fn places(&self, name: &str, is_told: impl Fn(&Path) -> bool, separator: &str) -> String {
+        let places = self.registry.places(name);
+        let quoted = places
+            .iter()
+            .filter(|place| is_told(place))
+            .map(|place| format!("'{}'", place.display()));
+        quoted.collect::<Vec<_>>().join(separator)
     }
 }
 
@@ -84,6 +140,17 @@ impl Completer {
         match self {
             Self::Backend(backend) => backend.has_runtime(runtime),
             Self::Inspector(inspector) => inspector.has_runtime(runtime),
+        }
+    }
+
+    /// Fills in the runtime of the backend, unless the configuration names one.
+    pub fn name_runtime(&self, raw: &mut RawModelConfig) {
+        let own = match self {
+            Self::Backend(backend) => backend.default_runtime(),
+            Self::Inspector(inspector) => inspector.default_runtime(),
+        };
+        if raw.runtime.is_empty() {
+            raw.runtime.push_str(own.unwrap_or_default());
         }
     }
 
@@ -114,14 +181,12 @@ pub(crate) enum Completers<'a> {
 }
 
 impl Completers<'_> {
+    /// Returns what completes this configuration: its backend.
     pub fn completer(&self, raw: &RawModelConfig, folder: &ModelFolder) -> Result<Completer> {
-        let (name, parameters) = (&raw.backend, ConfigDraft::from(raw.clone()).parameters());
         match self {
-            Self::Backends(backends) => {
-                backends.open_for(name, &parameters, folder).map(Completer::Backend)
-            }
+            Self::Backends(backends) => backends.open_named(raw, folder).map(Completer::Backend),
             Self::Inspectors(inspectors) => {
-                inspectors.open_for(name, &parameters, folder).map(Completer::Inspector)
+                inspectors.open_named(raw, folder).map(Completer::Inspector)
             }
         }
     }

@@ -115,12 +115,13 @@ impl Completion<'_> {
 
     fn run_with(
         &self,
-        raw: RawModelConfig,
+        mut raw: RawModelConfig,
         folder: &ModelFolder,
         backend: &Completer,
     ) -> Result<ModelConfig> {
         let context = self.check_context(folder, Some(backend));
         check_runtime(&raw, backend)?;
+        backend.name_runtime(&mut raw);
         let normalized = self.normalized(raw.clone(), folder, Some(backend))?;
         normalized.check_instance_groups(&context)?;
         let completed = match self.options.auto_completes_config {
@@ -152,11 +153,16 @@ impl Completion<'_> {
     }
 
     /// Lets the backend complete a polled configuration with data that only the model has.
-    pub fn complete(&self, raw: RawModelConfig, folder: &ModelFolder) -> Result<RawModelConfig> {
+    pub fn complete(
+        &self,
+        mut raw: RawModelConfig,
+        folder: &ModelFolder,
+    ) -> Result<RawModelConfig> {
         if raw.backend.is_empty() {
             return Ok(raw);
         }
         let backend = self.backends.completer(&raw, folder)?;
+        backend.name_runtime(&mut raw);
         self.ask_backend(raw, &backend, folder)
     }
 

@@ -73,23 +73,22 @@ pub const BACKEND: &[Row] = options! {
 };
 
 pub const AGENT: &[Row] = options! {
-    /// Folder with repository agents.
+    /// Folder with one folder per repository agent that is a library made for Triton: NAME/libtritonrepoagent_NAME.so.
     "repoagent-directory" => Row::of(Kind::Text)
         .default("/opt/tritonserver/repoagents")
-        .fills(|o| &mut o.repoagent_directory)
-        .no_effect("repository agents are not supported yet"),
+        .fills(|o| &mut o.repoagent_directory),
 };
 
 pub const CACHE: &[Row] = options! {
     /// Setting of the response cache: local,size=<bytes> keeps responses in memory; redis,host=<name> and
-    /// redis,port=<number> keep them in a Redis server. May be repeated. Default: no cache.
+    /// redis,port=<number> keep them in a Redis server; another name is a library in --cache-directory. <name>,library=triton
+    /// takes the library for these two as well. May be repeated. Default: no cache.
     "cache-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
         .stores(setting::cache_config),
-    /// Folder with cache libraries.
+    /// Folder with one folder per cache that is a library made for Triton: NAME/libtritoncache_NAME.so.
     "cache-directory" => Row::of(Kind::Text)
         .default("/opt/tritonserver/caches")
-        .fills(|o| &mut o.cache.directory)
-        .no_effect("the caches are built in"),
+        .fills(|o| &mut o.cache.directory),
 };
 
 pub const RATE_LIMITER: &[Row] = options! {
