@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::future::{self, Either};
@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 
 use crate::{
     messages::Span,
+    notice::Notice,
     options::BatchLimits,
     queue::{PushOutcome, Queue},
     settings::ExportSettings,
@@ -55,6 +56,8 @@ struct State {
     /// The thread; it is started with the first trace.
     thread: Thread,
     is_closed: bool,
+    /// The lines about a full queue.
+    full_queue: Notice,
     /// The log has a line about the memory for traces.
     has_told_of_memory: bool,
 }
@@ -81,6 +84,7 @@ impl SpanExporter {
             queue: Queue::new(limits),
             thread: Thread::NotStarted(Box::new(transport)),
             is_closed: false,
+            full_queue: Notice::default(),
             has_told_of_memory: false,
         };
         let shared = Arc::new(Shared {
@@ -108,6 +112,15 @@ impl SpanExporter {
     }
 }
 
+impl State {
+    /// Returns whether the log gets a line about a full queue.
+    fn tells_of_queue(&mut self) -> bool {
+        let tells = !self.queue.is_told && self.full_queue.is_due(clock_now());
+        self.queue.is_told |= tells;
+        tells
+    }
+}
+
 impl TraceSink for SpanExporter {
     fn finished(&self, trace: FinishedTrace) {
         let mut state = self.shared.state.lock_unpoisoned();
@@ -119,13 +132,14 @@ impl TraceSink for SpanExporter {
             return;
         }
         let pushed = state.queue.push(trace);
+        let is_told = pushed == PushOutcome::Lost && state.tells_of_queue();
         drop(state);
         match pushed {
             PushOutcome::Waits => {}
             PushOutcome::Wakes => self.shared.wake.notify_one(),
-            PushOutcome::Lost { is_first } => {
+            PushOutcome::Lost => {
                 self.shared.lost.fetch_add(1, Relaxed);
-                if is_first {
+                if is_told {
                     log::warn!(
                         "traces are lost: {} spans, the most of bsp_max_queue_size, wait for the collector at {}",
                         self.shared.limits.max_queue_size,
@@ -174,6 +188,10 @@ impl fmt::Debug for SpanExporter {
     }
 }
 
+fn clock_now() -> Instant {
+    Clock::system().now()
+}
+
 fn run(shared: &Shared, transport: &Transport) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
@@ -206,7 +224,9 @@ async fn export(shared: &Shared, transport: &Transport) -> bool {
 }
 
 async fn export_all(shared: &Shared, transport: &Transport) {
-    let mut is_failing = false;
+    // The log says that the collector takes nothing.
+    let mut is_told = false;
+    let mut failing = Notice::default();
     loop {
         shared.wait_for_batch().await;
         let (batch, is_closed) = {
@@ -220,12 +240,13 @@ async fn export_all(shared: &Shared, transport: &Transport) {
         match deliver(transport, &batch.traces, shared.limits).await {
             Ok(()) => {
                 batch.delivered();
-                if std::mem::take(&mut is_failing) {
+                if std::mem::take(&mut is_told) {
                     log::info!("the collector of traces at {} takes them again", transport.place());
                 }
             }
             Err(error) => {
-                if !std::mem::replace(&mut is_failing, true) {
+                if !is_told && failing.is_due(clock_now()) {
+                    is_told = true;
                     log::warn!(
                         "traces are lost until the collector at {} takes them: {error}",
                         transport.place()

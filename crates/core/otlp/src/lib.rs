@@ -13,6 +13,7 @@
 mod attribute;
 mod exporter;
 mod messages;
+mod notice;
 mod options;
 mod queue;
 mod settings;

@@ -13,11 +13,8 @@ pub(crate) enum PushOutcome {
     Waits,
     /// The trace waits, and the sender must wake up: it is the first one, or a batch is full.
     Wakes,
-    /// There was no room. `is_first`: this has not happened since the queue was emptied.
-    Lost {
-        /// The log has no line about it yet.
-        is_first: bool,
-    },
+    /// There was no room.
+    Lost,
 }
 
 /// Finished traces, in the order in which they ended. Their bytes are counted by the memory for traces.
@@ -27,12 +24,13 @@ pub(crate) struct Queue {
     waiting: VecDeque<FinishedTrace>,
     /// The most spans that the waiting traces have.
     spans: usize,
-    has_lost: bool,
+    /// The log says that traces are lost. It holds until the queue is empty.
+    pub is_told: bool,
 }
 
 impl Queue {
     pub fn new(limits: BatchLimits) -> Self {
-        Self { limits, waiting: VecDeque::new(), spans: 0, has_lost: false }
+        Self { limits, waiting: VecDeque::new(), spans: 0, is_told: false }
     }
 
     /// Adds a trace, if there is room for all its spans. A trace of more spans than the queue may hold needs an empty one.
@@ -40,7 +38,7 @@ impl Queue {
         let spans = spans::most_spans(&trace);
         let is_empty = self.waiting.is_empty();
         if !is_empty && self.spans + spans > self.limits.max_queue_size as usize {
-            return PushOutcome::Lost { is_first: !std::mem::replace(&mut self.has_lost, true) };
+            return PushOutcome::Lost;
         }
         let was_full = self.is_full();
         self.waiting.push_back(trace);
@@ -78,7 +76,7 @@ impl Queue {
             self.spans -= spans;
             batch.extend(self.waiting.pop_front());
         }
-        self.has_lost &= !self.waiting.is_empty();
+        self.is_told &= !self.waiting.is_empty();
         batch
     }
 }
@@ -107,19 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn traces_beyond_the_queue_are_lost_and_told_once_until_it_is_empty() {
+    fn traces_beyond_the_queue_are_lost_and_told_until_it_is_empty() {
         let mut queue = queue(6, 6);
         let push = |queue: &mut Queue| traces(1).into_iter().map(|t| queue.push(t)).next();
-        for expected in [PushOutcome::Wakes, PushOutcome::Wakes] {
-            assert_eq!(push(&mut queue), Some(expected));
-        }
-        assert_eq!(push(&mut queue), Some(PushOutcome::Lost { is_first: true }));
-        assert_eq!(push(&mut queue), Some(PushOutcome::Lost { is_first: false }));
-        assert_eq!(queue.take().len(), 2);
-        for expected in
-            [PushOutcome::Wakes, PushOutcome::Wakes, PushOutcome::Lost { is_first: true }]
-        {
-            assert_eq!(push(&mut queue), Some(expected));
+        for _ in 0..2 {
+            for expected in
+                [PushOutcome::Wakes, PushOutcome::Wakes, PushOutcome::Lost, PushOutcome::Lost]
+            {
+                assert_eq!(push(&mut queue), Some(expected));
+            }
+            assert!(!std::mem::replace(&mut queue.is_told, true));
+            assert_eq!(queue.take().len(), 2);
         }
     }
 
@@ -129,7 +125,7 @@ mod tests {
         let mut traces = traces(2).into_iter();
         assert_eq!(traces.next().map(|t| queue.push(t)), Some(PushOutcome::Wakes));
         let second = traces.next().map(|t| queue.push(t));
-        assert_eq!(second, Some(PushOutcome::Lost { is_first: true }));
+        assert_eq!(second, Some(PushOutcome::Lost));
         assert_eq!(queue.take().len(), 1);
     }
 }

@@ -50,6 +50,22 @@ struct Requests {
     held: MemoryShare,
 }
 
+impl Requests {
+    /// Makes room for one request more. Returns `false` when there is no memory for it. All memory that is taken is counted:
+    /// most traces have one request, and a list that grows by itself begins with room for four.
+    fn make_room(&mut self) -> bool {
+        if self.list.len() < self.list.capacity() {
+            return true;
+        }
+        let more = self.list.len().max(1);
+        let has_room = self.held.try_grow(more * size_of::<RequestTrace>());
+        if has_room {
+            self.list.reserve_exact(more);
+        }
+        has_room
+    }
+}
+
 impl Drop for OpenTrace {
     fn drop(&mut self) {
         let (setting, recorder) = (&self.setting, &self.recorder);
@@ -114,7 +130,7 @@ impl Span {
 
     fn of(trace: Arc<OpenTrace>, request: RequestTrace, is_root: bool) -> Self {
         let mut requests = trace.requests.lock_unpoisoned();
-        let has_room = requests.held.try_grow(size_of::<RequestTrace>());
+        let has_room = requests.make_room();
         let span_id = match &trace.place {
             None => 0,
             Some(_) if has_room && trace.levels.timestamps => fastrand::u64(1..),

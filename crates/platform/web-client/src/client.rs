@@ -21,6 +21,11 @@ use crate::{
 
 /// Connections per host that are kept for the next request.
 const IDLE_PER_HOST: usize = 16;
+/// The time without a byte from the server after which a connection of HTTP/2 with open requests is tested. Such a connection
+/// serves all requests, and without a test a dead one would until the system gives it up, after a quarter of an hour.
+const TESTED_AFTER: Duration = Duration::from_secs(4);
+/// The longest wait for the answer to that test. Without one, the next request makes a connection.
+const TEST: Duration = Duration::from_secs(4);
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("galatea/", env!("CARGO_PKG_VERSION")));
 
@@ -93,6 +98,9 @@ impl HttpClient {
             .pool_max_idle_per_host(IDLE_PER_HOST)
             .pool_idle_timeout(Duration::from_secs(60))
             .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .http2_keep_alive_interval(TESTED_AFTER)
+            .http2_keep_alive_timeout(TEST)
             .http2_only(settings.version == HttpVersion::Http2)
             .build(match settings.version {
                 HttpVersion::Http1 => encrypted().enable_http1().wrap_connector(route),
@@ -126,6 +134,36 @@ impl HttpClient {
             Ok(Ok(response)) => {
                 Ok(response.map(|body| HttpBody::new(body, most, self.limits.body)))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Time moves on its own while everything waits.
+    #[tokio::test(start_paused = true)]
+    async fn a_dead_connection_of_http2_does_not_serve_the_next_request() {
+        let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = format!("http://{}/", server.local_addr().expect("an address"));
+        let settings = ClientSettings {
+            version: HttpVersion::Http2,
+            ..ClientSettings::of(&Environment::default())
+        };
+        let client = HttpClient::new(&settings).expect("a client");
+        let mut connections = Vec::new();
+        for _ in 0..2 {
+            let mut request = Request::new(Bytes::new());
+            *request.uri_mut() = address.parse().expect("good");
+            let sending = client.clone();
+            let answer = tokio::spawn(async move { sending.send(request, 1).await.map(drop) });
+            // It is kept open, and nothing on it is read or answered.
+            connections.push(server.accept().await.expect("a connection"));
+            let failure = answer.await.expect("ended").expect_err("no answer");
+            assert!(failure.to_string().contains("connection broke"), "{failure}");
         }
     }
 }

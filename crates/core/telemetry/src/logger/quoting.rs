@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-/// Writes a JSON string; everything above ASCII stays as it is.
+/// The first byte of the control characters from U+0080 to U+009F, which some terminals obey, and of some letters and signs.
+const FIRST_OF_C1: u8 = 0xc2;
+
+/// Writes a JSON string; everything else above ASCII stays as it is.
 pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     write_escaped(out, text);
@@ -32,8 +35,9 @@ pub(crate) fn write_escaped(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
+/// Returns whether a character that begins with this byte may be escaped.
 fn is_escaped(byte: u8) -> bool {
-    byte < b' ' || byte == b'"' || byte == b'\\'
+    byte < b' ' || byte == b'"' || byte == b'\\' || byte == FIRST_OF_C1
 }
 
 /// Returns whether there is nothing to escape, as in most texts. It looks at all bytes without stopping, many at a time.
@@ -58,7 +62,7 @@ fn push_escaped(out: &mut String, c: char) {
         '\t' => out.push_str("\\t"),
         '\u{8}' => out.push_str("\\b"),
         '\u{c}' => out.push_str("\\f"),
-        c if c < ' ' => {
+        c if c < ' ' || ('\u{80}'..='\u{9f}').contains(&c) => {
             // Writing to a String cannot fail.
             let _ = write!(out, "\\u{:04X}", u32::from(c));
         }

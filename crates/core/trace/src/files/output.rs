@@ -73,9 +73,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Begins the file anew. Anything that is no ordinary file is refused: a device cannot hold an array that grows.
+/// Begins the file anew. Anything that is no ordinary file is refused: a device cannot hold an array that grows, and a link,
+/// such as /dev/stdout, would be replaced itself.
 fn begin(path: &Path, traces: &str) -> io::Result<u64> {
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {
+            Err(io::Error::other("it is a link: give the file that it leads to"))
+        }
         Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
         _ => replace(path, traces),
     }
@@ -84,7 +88,9 @@ fn begin(path: &Path, traces: &str) -> io::Result<u64> {
 /// Replaces a file in one step: readers see the old one or the whole new one. Returns its length.
 fn replace(path: &Path, traces: &str) -> io::Result<u64> {
     let part = with_suffix(path, "part");
-    let written = File::create(&part).and_then(|mut file| {
+    // Whatever is there is removed and not opened: a pipe would block, and a link would lead to a file of others.
+    let _ = fs::remove_file(&part);
+    let written = File::create_new(&part).and_then(|mut file| {
         file.write_all(format!("[{traces}]").as_bytes())?;
         fs::rename(&part, path)
     });

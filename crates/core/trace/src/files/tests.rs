@@ -1,6 +1,6 @@
 //! Which traces go to which file, and that every file is whole.
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 use galatea_test_support::eventually;
 use serde_json::Value;
@@ -146,6 +146,26 @@ fn traces_that_cannot_be_written_leave_no_part_of_a_file() {
     writer.add(trace(3, 0, 0));
     writer.write();
     assert_eq!(folder.ids(""), Some(vec![3]));
+}
+
+#[test]
+fn links_are_not_replaced_and_not_followed() {
+    let folder = Folder::new();
+    let other = folder.0.path().join("other");
+    fs::write(&other, "of somebody else").expect("written");
+    let lost = Arc::new(AtomicU64::new(0));
+    let mut writer = Writer::new(folder.path(), lost.clone());
+    symlink(&other, folder.path()).expect("a link");
+    writer.add(trace(1, 0, 0));
+    writer.write();
+    assert_eq!(fs::read_link(folder.path()).expect("still a link"), other);
+    assert_eq!(lost.load(Ordering::Relaxed), 1);
+    fs::remove_file(folder.path()).expect("removed");
+    symlink(&other, folder.0.path().join("t.json.part")).expect("a link");
+    writer.add(trace(2, 0, 0));
+    writer.write();
+    assert_eq!(folder.ids(""), Some(vec![2]));
+    assert_eq!(fs::read_to_string(&other).expect("still there"), "of somebody else");
 }
 
 #[test]

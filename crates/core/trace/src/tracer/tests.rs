@@ -8,7 +8,10 @@ use galatea_types::{
 };
 
 use super::*;
-use crate::{change::NumberField, level::Levels, sink::FinishedTrace, trace_memory};
+use crate::{
+    change::NumberField, level::Levels, request_trace::RequestTrace, sink::FinishedTrace,
+    trace_memory,
+};
 
 /// Keeps the traces that it is given.
 #[derive(Debug, Default)]
@@ -231,6 +234,15 @@ fn long_tensors_are_left_out_and_text_takes_room_before_it_is_written() {
     assert_eq!((tensors, lost), (1, 0));
     assert!(used >> 20 == 2, "a digit and a comma for each element: {used}");
     assert_eq!(traced(vec![9; (1 << 20) + 1]).1, 1);
+}
+
+#[test]
+fn all_memory_of_a_trace_is_counted() {
+    let (tracer, sink, clock) = tracer(Levels { timestamps: true, tensors: false }, 1);
+    assert!(play(&tracer, &clock, true));
+    let traces = sink.traces.lock_unpoisoned();
+    let taken = traces[0].requests.capacity() * size_of::<RequestTrace>();
+    assert!(traces[0].held.bytes() >= taken, "{} of {taken}", traces[0].held.bytes());
 }
 
 #[test]

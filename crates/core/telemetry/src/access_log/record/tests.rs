@@ -67,6 +67,7 @@ fn values_cannot_forge_a_line_or_a_field() {
         ("x\nforged", "id=\"x\\nforged\" "),
         ("x status=200", "id=\"x status=200\" "),
         ("\"\\\r\t\u{1b}[2J\u{7f}", "id=\"\\\"\\\\\\r\\t\\u001B[2J\u{7f}\" "),
+        ("\u{9b}2J°\u{80}", "id=\"\\u009B2J°\\u0080\" "),
         ("-", "id=\"-\" "),
         ("é", "id=\"é\" "),
         ("a=b", "id=a=b "),
