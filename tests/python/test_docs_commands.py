@@ -27,6 +27,7 @@ SOCKET = "takes a path that all runs share; test_unix_sockets.py serves the same
 VENV = "python3 -m venv ~/galatea && . ~/galatea/bin/activate"
 # Blocks that are not run, by page and first line, each with its reason.
 NOT_RUN = {
+    ("docs/c-backends.md", "galatea serve models --backend-directory=/opt/tritonserver/backends"): "needs libraries of NVIDIA's container; test_c_backends.py serves models with others",
     ("docs/gpu.md", "python3 -m venv gpu"): "needs a GPU, and fetches two gigabytes",
     ("docs/kubernetes.md", "docker build -t registry.example.com/galatea:0.1.0 ."): "needs a container engine; test_container.py runs what the image is made by",
     ("docs/kubernetes.md", "helm install my deploy/helm/galatea --namespace models --create-namespace \\"): CLUSTER,

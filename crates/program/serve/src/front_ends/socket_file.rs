@@ -67,7 +67,7 @@ impl Drop for SocketFile {
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -76,7 +76,7 @@ impl Lock {
         path.push(".lock");
         let path = PathBuf::from(path);
         match try_lock(&path, LockKind::Alone) {
-            Ok(Some(file)) => Ok(Self { path, _file: file }),
+            Ok(Some(file)) => Ok(Self { path, file }),
             Ok(None) => Err(SocketFileError::InUse(socket.to_owned())),
             Err(error) => Err(SocketFileError::System { path: socket.to_owned(), error }),
         }
@@ -85,7 +85,12 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        remove(&self.path);
+        // Somebody may have removed the file, and another server have made its own.
+        if let (Ok(own), Ok(found)) = (self.file.metadata(), fs::symlink_metadata(&self.path))
+            && id(&own) == id(&found)
+        {
+            remove(&self.path);
+        }
     }
 }
 
@@ -164,6 +169,19 @@ mod tests {
         assert_refused(&path, "already in use");
         drop(file);
         assert_eq!(files(folder.path()), 0);
+    }
+
+    #[test]
+    fn a_server_whose_files_were_removed_leaves_those_of_the_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let (_first, file) = SocketFile::listen(&path, 1).expect("free");
+        for found in fs::read_dir(folder.path()).expect("a folder") {
+            fs::remove_file(found.expect("a file").path()).expect("removed");
+        }
+        let (_second, _kept) = SocketFile::listen(&path, 1).expect("free");
+        drop(file);
+        assert_eq!(files(folder.path()), 2);
     }
 
     #[test]

@@ -98,6 +98,8 @@ pub struct TraceFlags {
     pub(super) export: ExportOptions,
     /// The same as given, which clients are shown.
     pub(super) export_shown: Vec<(String, String)>,
+    /// Settings that there are not, as given.
+    pub(super) unknown: Vec<String>,
     /// Settings of `--trace-config` that also have a deprecated option, as given.
     pub(super) configured: Vec<&'static str>,
 }

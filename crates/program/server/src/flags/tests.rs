@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use galatea_command_line::{OptionRow, rows};
+use galatea_command_line::{Notice, OptionRow, rows};
 use galatea_frontend::{ClientLimitSettings, RequestRate};
 use galatea_trace::Settings;
 
@@ -306,6 +306,34 @@ fn trace_levels_add_up_and_only_the_deprecated_off_wins() {
         assert_eq!(levels(&[&format!("--trace-config=level={name}")]), ["TIMESTAMPS"], "{name}");
     }
     assert_eq!(levels(&["--trace-config=triton,level=TENSORS"]), ["OFF"]);
+}
+
+#[test]
+fn trace_settings_without_effect_are_warned_about() {
+    let warned = |words: &[&str]| -> Vec<String> {
+        let words: Vec<_> = words.iter().map(|word| format!("--trace-config={word}")).collect();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        let notices = parsed(&words).expect("good").notices.into_iter();
+        let text = |notice| match notice {
+            Notice::Warning(text) => Some(text),
+            _ => None,
+        };
+        notices.filter_map(text).collect()
+    };
+    for setting in ["LEVEL=MIN", "triton,level=MIN"] {
+        let name = setting.trim_end_matches("=MIN");
+        let text = format!("--trace-config {name} has no effect: there is no such setting");
+        assert_eq!(warned(&[setting]), [text]);
+    }
+    let [text] = &*warned(&["mode=opentelemetry", "opentelemetry,ulr=x"]) else { panic!("one") };
+    assert!(text.contains("opentelemetry,ulr has no effect"), "{text}");
+    let [text] = &*warned(&["opentelemetry,url=http://h"]) else { panic!("one") };
+    assert!(text.ends_with("without --trace-config mode=opentelemetry"), "{text}");
+    let [text] = &*warned(&["level=MIN"]) else { panic!("one") };
+    assert!(text.contains("--trace-config triton,file=<path>"), "{text}");
+    for good in [&["level=MIN", "triton,file=f"][..], &["level=MIN", "mode=opentelemetry"]] {
+        assert!(warned(good).is_empty(), "{good:?}");
+    }
 }
 
 #[test]

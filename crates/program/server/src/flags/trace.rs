@@ -67,12 +67,13 @@ fn store(
         (Some(TraceMode::Triton), "log-frequency") => trace.config.log_frequency = Some(number()?),
         (Some(TraceMode::Triton), other) => {
             trace.others.push((other.to_owned(), value.to_owned()));
+            trace.unknown.push(spelled(setting));
         }
         (Some(TraceMode::OpenTelemetry), _) => {
             store_export(trace, given, setting)?;
             trace.export_shown.push((key.to_owned(), value.to_owned()));
         }
-        (None, _) => {}
+        (None, _) => trace.unknown.push(spelled(setting)),
     }
     Ok(())
 }
@@ -104,7 +105,7 @@ fn store_export(
         "bsp_max_queue_size" => export.batch.max_queue_size = Some(number()?),
         "bsp_max_export_batch_size" => export.batch.max_export_batch_size = Some(number()?),
         "bsp_schedule_delay" => export.batch.schedule_delay = Some(number()?),
-        _ => {}
+        _ => trace.unknown.push(spelled(setting)),
     }
     Ok(())
 }
@@ -124,6 +125,10 @@ pub(super) fn finish(flags: &mut ServeFlags) {
         }
     }
     let TraceValues { levels, rate, count, log_frequency, file } = trace.config;
+    let unknown = trace.unknown.iter();
+    let mut warnings: Vec<String> = unknown
+        .map(|setting| format!("{setting} has no effect: there is no such setting"))
+        .collect();
     let (old, options) = (trace.deprecated, &mut flags.serve.trace);
     let settings = &mut options.settings;
     let levels = both(levels, old.levels.unwrap_or_default());
@@ -136,6 +141,22 @@ pub(super) fn finish(flags: &mut ServeFlags) {
     settings.log_frequency = log_frequency.map_or(settings.log_frequency, unsigned);
     options.file = file.or(old.file).unwrap_or_default().into();
     options.mode = trace.mode;
+    if trace.mode == TraceMode::Triton {
+        if settings.levels.is_on() && options.file.as_os_str().is_empty() {
+            warnings.push(
+                "no request is traced: give a file with --trace-config triton,file=<path>, or a collector with --trace-config \
+                 mode=opentelemetry"
+                    .to_owned(),
+            );
+        }
+        if !trace.export_shown.is_empty() {
+            warnings.push(
+                "--trace-config opentelemetry,... has no effect without --trace-config mode=opentelemetry"
+                    .to_owned(),
+            );
+        }
+    }
+    flags.notices.extend(warnings.into_iter().map(Notice::Warning));
     options.others = match trace.mode {
         TraceMode::Triton => trace.others,
         TraceMode::OpenTelemetry => trace.export_shown,
