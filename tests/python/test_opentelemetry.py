@@ -347,7 +347,8 @@ def test_a_collector_that_is_away_costs_no_request(serve, tmp_path):
     back.stop()
     server.stop()
     lines = [line for line in server.log if "traces are lost until" in line]
-    assert len(lines) == 2 and "503" in lines[1]
+    # A collector that comes and goes leaves a line in half a minute at most.
+    assert len(lines) == 1 and "cannot connect" in lines[0]
 
 
 def lost_traces(server):
