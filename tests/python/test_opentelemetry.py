@@ -26,6 +26,7 @@ RECEIVED, SENT = ["HTTP_RECV_START", "HTTP_RECV_END"], ["HTTP_SEND_START", "HTTP
 QUEUED, COMPUTED = ["REQUEST_START", "QUEUE_START", "REQUEST_END"], ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END"]
 # A second between two exports would make each test wait for one.
 QUICK = "opentelemetry,bsp_schedule_delay=5"
+TRACESTATE = 'a=1,b="2"'
 
 # Answers with the context that it is given, and with the one that the called model is given.
 CONTEXT = """\
@@ -101,30 +102,42 @@ def test_from_a_client_through_an_ensemble_and_python_to_onnx(serve, tmp_path, p
 
 def check_chain(server, collector, kind):
     header, trace, client = traceparent("00")
+    context = ask_chain(server, kind, header)
+    spans = whole(collector, trace, 6)
+    check_spans_of_chain(spans, kind, client)
+    assert {span.kind for span in spans} == {"SERVER"} and {span.state for span in spans} == {TRACESTATE}
+    # The model has the id of its own span, of a trace that is recorded whatever the client's flags say.
+    [caller] = [span for span in spans if span.name == "caller"]
+    assert context == {"traceparent": f"00-{trace}-{caller.id}-01", "tracestate": TRACESTATE}
+
+
+def ask_chain(server, kind, header):
+    """Asks the ensemble over a protocol with a client's context, and returns the context that the Python model was given."""
     if kind == "http":
         body = {"id": "7", "inputs": [{"name": "INPUT0", "shape": [1], "datatype": "FP32", "data": [1.5]}]}
         # The name of a header may be written in any case.
-        status, _, answer = clients.ask(server.http, "POST", "/v2/models/chain/infer", body, {"TraceParent": header, "TRACESTATE": 'a=1,b="2"'})
+        status, _, answer = clients.ask(server.http, "POST", "/v2/models/chain/infer", body, {"TraceParent": header, "TRACESTATE": TRACESTATE})
         assert status == 200, answer
         [context] = json.loads(answer)["outputs"][0]["data"]
     else:
         arrays = {"INPUT0": np.ones(1, np.float32)}
         with clients.client(server, "grpc") as stock:
             if kind == "grpc":
-                answer = clients.infer(stock, "grpc", "chain", arrays, request_id="7", headers={"traceparent": header, "tracestate": 'a=1,b="2"'})
+                answer = clients.infer(stock, "grpc", "chain", arrays, request_id="7", headers={"traceparent": header, "tracestate": TRACESTATE})
                 [context] = answer["OUTPUT0"]
             else:
-                metadata = [("traceparent", header), ("tracestate", 'a=1,b="2"')]
+                metadata = [("traceparent", header), ("tracestate", TRACESTATE)]
                 [answer] = stock._client_stub.ModelStreamInfer(iter([message("chain", arrays, "7")]), metadata=metadata)
                 context = answer.infer_response.raw_output_contents[0][4:]
-    spans = whole(collector, trace, 6)
+    return json.loads(context)
+
+
+def check_spans_of_chain(spans, kind, client):
+    """Names, parents, attributes, events and order of the spans of one request to the ensemble, below the client's span."""
     assert tree(spans) == [["InferRequest", [["chain", [["caller", [["compute", []], ["onnx", [["compute", []]]]]]]]]]]
     by_name = {span.name: span for span in spans}
     assert by_name["InferRequest"].parent == client
-    assert {span.kind for span in spans} == {"SERVER"} and {span.state for span in spans} == {'a=1,b="2"'}
     assert {span.status for span in spans} == {0}
-    # The model has the id of its own span, of a trace that is recorded whatever the client's flags say.
-    assert json.loads(context) == {"traceparent": f"00-{trace}-{by_name['caller'].id}-01", "tracestate": 'a=1,b="2"'}
     ids = {name: by_name[name].attributes["triton.trace_id"] for name in ("chain", "caller", "onnx")}
     parents = {"chain": 0, "caller": ids["chain"], "onnx": ids["caller"]}
     for name, parent in parents.items():

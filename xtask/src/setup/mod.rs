@@ -70,6 +70,7 @@ const PARTS: &[Part] = &[
     required("deploy-checks", Tier::Peers, deploy::checks),
     required("languages", Tier::Peers, languages::languages),
     optional("other-clients", Tier::Peers, other_clients),
+    optional("trace-receiver", Tier::Peers, trace_receiver),
     optional("triton", Tier::Peers, peers::triton),
     optional("tagger", Tier::Peers, peers::tagger),
     optional("azure", Tier::Peers, object_stores::azure),
@@ -138,22 +139,12 @@ pub fn clients() -> Result<()> {
 
 /// Makes an environment with the packages that Python models import.
 pub fn model_packages() -> Result<()> {
-    let list = "python-models.txt";
-    step("python-models", &listing(list)?, || {
-        let venv = dir().join("models-venv");
-        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
-        pip(&venv, &["install", "--quiet", "--no-deps", "-r"], &list_path(list))
-    })
+    complete_environment("python-models", "models-venv")
 }
 
 /// Makes an environment with the tools for the documentation site.
 pub fn site() -> Result<()> {
-    let list = "docs.txt";
-    step("docs", &listing(list)?, || {
-        let venv = dir().join("docs-venv");
-        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
-        pip(&venv, &["install", "--quiet", "--no-deps", "-r"], &list_path(list))
-    })
+    complete_environment("docs", "docs-venv")
 }
 
 /// Makes an environment with numpy for each installed Python. One that fails is reported and left out.
@@ -178,6 +169,11 @@ fn dist_checks() -> Result<()> {
 /// Prepares clients of the protocol by other authors.
 fn other_clients() -> Result<()> {
     environment("other-clients").map(drop)
+}
+
+/// Prepares a receiver of OpenTelemetry by other authors.
+fn trace_receiver() -> Result<()> {
+    complete_environment("trace-receiver", "trace-receiver")
 }
 
 /// Prepares the checks of the OpenAPI description.
@@ -205,6 +201,16 @@ fn environment(name: &str) -> Result<PathBuf> {
         pip(&venv, &["install", "--quiet", "-r"], &list_path(&list))
     })?;
     Ok(venv)
+}
+
+/// Makes an environment in a folder with the packages of a list that names all dependencies: pip resolves none.
+fn complete_environment(name: &str, folder: &str) -> Result<()> {
+    let list = format!("{name}.txt");
+    step(name, &listing(&list)?, || {
+        let venv = dir().join(folder);
+        process::run(Command::new(python()).args(["-m", "venv"]).arg(&venv))?;
+        pip(&venv, &["install", "--quiet", "--no-deps", "-r"], &list_path(&list))
+    })
 }
 
 /// Fetches the packages from which the server builds the environments of the example pipeline in its test.

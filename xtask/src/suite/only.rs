@@ -52,7 +52,7 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
 }
 
 /// Texts in the tests, and the part of the setup that each needs.
-const USES: [(&str, &str); 24] = [
+const USES: [(&str, &str); 25] = [
     ("EXAMPLES", "models"),
     ("has_libtorch", "libtorch"),
     ("has_perf_analyzer", "perf_analyzer"),
@@ -71,6 +71,7 @@ const USES: [(&str, &str); 24] = [
     ("PEERS / \"pythons", "pythons"),
     ("PEERS / \"redis", "redis"),
     ("PEERS / \"token-issuer", "token-issuer"),
+    ("PEERS / \"trace-receiver", "trace-receiver"),
     ("PEERS / \"unpacked/engine-models", "engines"),
     ("PEERS / \"unpacked/model-wheels", "models"),
     ("PEERS / \"unpacked/terminal", "terminal"),
