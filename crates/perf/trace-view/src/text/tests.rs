@@ -89,6 +89,9 @@ simple, version 1: 3 requests
     assert!(text.contains("\nslow, version 1: 1 request, 1 without a response\n"), "{text}");
     assert!(text.contains("\n(no model): 1 request, 1 refused before the queue\n"), "{text}");
     let titles = text.split_once("The 8 slowest requests\n").expect("bars").1;
+    let slowest = titles.lines().find(|line| line.contains(" ms  "));
+    let chain = "7.60 ms  chain, version 1, trace 2, request id 'e', HTTP";
+    assert_eq!(slowest.map(str::trim), Some(chain), "{text}");
     assert!(titles.contains("4.30 ms  bls, version 1, trace 5, gRPC\n"), "{text}");
     assert!(titles.contains("1.20 ms  repeat, version 1, trace 10, HTTP, 2 responses\n"), "{text}");
 }
