@@ -37,6 +37,10 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(
 # Calls a function that no server has.
 TOMORROW = ABORTS.replace("abort();", "TRITONBACKEND_OfTomorrow();").replace("<stdlib.h>", "<stdlib.h>\nvoid TRITONBACKEND_OfTomorrow(void);")
 
+# Throws at the input 0, and otherwise answers nothing.
+THROWS = ABORTS.replace("abort();", 'throw std::runtime_error("zero");').replace("<stdlib.h>", "<stdexcept>")
+THROWS = THROWS.replace('#include "triton_backend.h"', '').replace("#include <stdexcept>", '#include <stdexcept>\nextern "C" {\n#include "triton_backend.h"') + "}\n"
+
 # Adds what it gets to the state of its sequence, counts requests in a metric, and says the request's parameter in its response.
 SUMS = """
 #include "triton_backend.h"
@@ -123,14 +127,14 @@ sequence_batching {
 )
 
 
-def compile_backend(folder, name, source):
+def compile_backend(folder, name, source, compiler="cc"):
     """`folder/libtriton_NAME.so`, from a file or a text."""
     folder.mkdir(parents=True, exist_ok=True)
     if not isinstance(source, Path):
-        text, source = source, folder / f"{name}.c"
+        text, source = source, folder / f"{name}.{'c' if compiler == 'cc' else 'cpp'}"
         source.write_text(text)
     library = folder / f"libtriton_{name}.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{EXAMPLE}", "-o", library, source], check=True)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{EXAMPLE}", "-o", library, source], check=True)
     return library
 
 
@@ -143,10 +147,13 @@ def server(tmp_path_factory):
     models, backends = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("backends")
     compile_backend(backends / "mirror", "mirror", EXAMPLE / "mirror.c")
     compile_backend(backends / "aborts", "aborts", ABORTS)
+    compile_backend(backends / "throws", "throws", THROWS, "c++")
     compile_backend(backends / "tomorrow", "tomorrow", TOMORROW)
     write_model(models, "plain", "galatea", "mirror", identity_config())
     write_model(models, "apart", "galatea", "mirror", isolated())
     write_model(models, "crashes", "galatea", "aborts", isolated())
+    write_model(models, "throws", "galatea", "throws", identity_config())
+    write_model(models, "throws_apart", "galatea", "throws", isolated())
     compile_backend(backends / "sums", "sums", SUMS)
     write_model(models, "sums", "galatea", "sums", SUMS_CONFIG)
     write_model(models, "newer", "galatea", "tomorrow", identity_config())
@@ -180,6 +187,15 @@ def test_a_crash_costs_only_the_requests_of_its_process(server):
     assert status == 503 and "SIGABRT" in answer["error"], answer
     assert infer(server, "crashes", [1.0]) == (400, {"error": "not zero"})
     assert infer(server, "plain", [1.0])[0] == 200
+
+
+@pytest.mark.parametrize("model", ["throws", "throws_apart"])
+def test_an_exception_costs_only_its_request(server, model):
+    text = "'libtriton_throws.so' has thrown std::runtime_error out of TRITONBACKEND_ModelInstanceExecute: zero"
+    for _ in range(3):
+        assert infer(server, model, [0.0]) == (500, {"error": text})
+        assert infer(server, model, [1.0]) == (400, {"error": "not zero"})
+    assert text in server.text() or model == "throws_apart"
 
 
 def test_states_parameters_and_metrics_of_a_library(server):

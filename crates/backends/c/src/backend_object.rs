@@ -91,7 +91,7 @@ impl OpenBackend {
         };
         hooks.initialize(object.handle()).map_err(named)?;
         let backend = Self { hooks, path: path.to_owned(), object, _library: library };
-        if let Err(error) = attributes::read(&hooks, backend.handle()) {
+        if let Err(error) = attributes::read(&backend.hooks, backend.handle()) {
             log::warn!("backend '{}' does not tell its attributes: {error}", arguments.name);
         }
         log::info!("opened backend '{}' from '{}'", arguments.name, path.display());

@@ -1,15 +1,13 @@
 //! The functions that a backend's library defines for the server.
 
-use galatea_triton_c::{Library, Requirements, abi, objects::errors};
+use galatea_triton_c::{Hook, Library, Requirements, abi};
 use galatea_types::{Error, Result};
 
-type BackendHook = unsafe extern "C" fn(*mut abi::Backend) -> *mut abi::Error;
-type AttributeHook =
-    unsafe extern "C" fn(*mut abi::Backend, *mut abi::BackendAttribute) -> *mut abi::Error;
-type ModelHook = unsafe extern "C" fn(*mut abi::Model) -> *mut abi::Error;
-type InstanceHook = unsafe extern "C" fn(*mut abi::ModelInstance) -> *mut abi::Error;
-type ExecuteHook =
-    unsafe extern "C" fn(*mut abi::ModelInstance, *mut *mut abi::Request, u32) -> *mut abi::Error;
+type BackendHook = Hook<(*mut abi::Backend,)>;
+type AttributeHook = Hook<(*mut abi::Backend, *mut abi::BackendAttribute)>;
+type ModelHook = Hook<(*mut abi::Model,)>;
+type InstanceHook = Hook<(*mut abi::ModelInstance,)>;
+type ExecuteHook = Hook<(*mut abi::ModelInstance, *mut *mut abi::Request, u32)>;
 
 /// The one function that every backend must define.
 const EXECUTE: &str = "TRITONBACKEND_ModelInstanceExecute";
@@ -19,7 +17,6 @@ pub(crate) const REQUIREMENTS: Requirements<'static> =
     Requirements { kind: "Triton backend", must_define: &[EXECUTE] };
 
 /// The hooks of a library. All but one are optional.
-#[derive(Clone, Copy)]
 pub(crate) struct Hooks {
     initialize: Option<BackendHook>,
     finalize: Option<BackendHook>,
@@ -37,15 +34,15 @@ impl Hooks {
         // SAFETY: the names belong to the interface, which gives these functions their types.
         unsafe {
             Ok(Self {
-                initialize: library.function("TRITONBACKEND_Initialize"),
-                finalize: library.function("TRITONBACKEND_Finalize"),
-                attribute: library.function("TRITONBACKEND_GetBackendAttribute"),
-                model_initialize: library.function("TRITONBACKEND_ModelInitialize"),
-                model_finalize: library.function("TRITONBACKEND_ModelFinalize"),
-                instance_initialize: library.function("TRITONBACKEND_ModelInstanceInitialize"),
-                instance_finalize: library.function("TRITONBACKEND_ModelInstanceFinalize"),
-                instance_ready: library.function("TRITONBACKEND_ModelInstanceReady"),
-                execute: library.function(EXECUTE).ok_or_else(|| {
+                initialize: Hook::find(library, "TRITONBACKEND_Initialize"),
+                finalize: Hook::find(library, "TRITONBACKEND_Finalize"),
+                attribute: Hook::find(library, "TRITONBACKEND_GetBackendAttribute"),
+                model_initialize: Hook::find(library, "TRITONBACKEND_ModelInitialize"),
+                model_finalize: Hook::find(library, "TRITONBACKEND_ModelFinalize"),
+                instance_initialize: Hook::find(library, "TRITONBACKEND_ModelInstanceInitialize"),
+                instance_finalize: Hook::find(library, "TRITONBACKEND_ModelInstanceFinalize"),
+                instance_ready: Hook::find(library, "TRITONBACKEND_ModelInstanceReady"),
+                execute: Hook::find(library, EXECUTE).ok_or_else(|| {
                     Error::invalid_arg(format!("the library does not define {EXECUTE}"))
                 })?,
             })
@@ -54,12 +51,12 @@ impl Hooks {
 
     pub fn initialize(&self, backend: *mut abi::Backend) -> Result<()> {
         // SAFETY: a live handle.
-        self.initialize.map_or(Ok(()), |hook| errors::result(unsafe { hook(backend) }))
+        self.initialize.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((backend,)) })
     }
 
     pub fn finalize(&self, backend: *mut abi::Backend) -> Result<()> {
         // SAFETY: a live handle, and nothing of the backend is used any more.
-        self.finalize.map_or(Ok(()), |hook| errors::result(unsafe { hook(backend) }))
+        self.finalize.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((backend,)) })
     }
 
     pub fn read_attributes(
@@ -68,27 +65,27 @@ impl Hooks {
         attributes: *mut abi::BackendAttribute,
     ) -> Result<()> {
         // SAFETY: live handles.
-        self.attribute.map_or(Ok(()), |hook| errors::result(unsafe { hook(backend, attributes) }))
+        self.attribute.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((backend, attributes)) })
     }
 
     pub fn initialize_model(&self, model: *mut abi::Model) -> Result<()> {
         // SAFETY: a live handle.
-        self.model_initialize.map_or(Ok(()), |hook| errors::result(unsafe { hook(model) }))
+        self.model_initialize.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((model,)) })
     }
 
     pub fn finalize_model(&self, model: *mut abi::Model) -> Result<()> {
         // SAFETY: a live handle, and no instance of the model is left.
-        self.model_finalize.map_or(Ok(()), |hook| errors::result(unsafe { hook(model) }))
+        self.model_finalize.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((model,)) })
     }
 
     pub fn initialize_instance(&self, instance: *mut abi::ModelInstance) -> Result<()> {
         // SAFETY: a live handle.
-        self.instance_initialize.map_or(Ok(()), |hook| errors::result(unsafe { hook(instance) }))
+        self.instance_initialize.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((instance,)) })
     }
 
     pub fn finalize_instance(&self, instance: *mut abi::ModelInstance) -> Result<()> {
         // SAFETY: a live handle of an instance that does not execute.
-        self.instance_finalize.map_or(Ok(()), |hook| errors::result(unsafe { hook(instance) }))
+        self.instance_finalize.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((instance,)) })
     }
 
     pub fn has_readiness_check(&self) -> bool {
@@ -97,7 +94,7 @@ impl Hooks {
 
     pub fn check_readiness(&self, instance: *mut abi::ModelInstance) -> Result<()> {
         // SAFETY: a live handle.
-        self.instance_ready.map_or(Ok(()), |hook| errors::result(unsafe { hook(instance) }))
+        self.instance_ready.as_ref().map_or(Ok(()), |hook| unsafe { hook.call((instance,)) })
     }
 
     /// Executes requests. The list is only used during the call.
@@ -108,6 +105,6 @@ impl Hooks {
     ) -> Result<()> {
         let count = u32::try_from(requests.len()).unwrap_or(u32::MAX);
         // SAFETY: live handles, as many as counted, and no other execution of the instance.
-        errors::result(unsafe { (self.execute)(instance, requests.as_mut_ptr(), count) })
+        unsafe { self.execute.call((instance, requests.as_mut_ptr(), count)) }
     }
 }

@@ -6,10 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_triton_c::{
-    Library, Registered, Requirements, abi,
-    objects::{OBJECTS, errors},
-};
+use galatea_triton_c::{Hook, Library, Registered, Requirements, abi, objects::OBJECTS};
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -20,23 +17,21 @@ use crate::{
 /// The only hook that every agent has.
 const ACTION: &str = "TRITONREPOAGENT_ModelAction";
 
-type AgentFn = unsafe extern "C" fn(*mut abi::Agent) -> *mut abi::Error;
-type ModelFn = unsafe extern "C" fn(*mut abi::Agent, *mut abi::AgentModel) -> *mut abi::Error;
-type ActionFn = unsafe extern "C" fn(*mut abi::Agent, *mut abi::AgentModel, u32) -> *mut abi::Error;
+type AgentHook = Hook<(*mut abi::Agent,)>;
+type ModelHook = Hook<(*mut abi::Agent, *mut abi::AgentModel)>;
+type ActionHook = Hook<(*mut abi::Agent, *mut abi::AgentModel, u32)>;
 
 /// An agent. Its library and itself stay open as long as the process: models may come at any time.
 pub(crate) struct OpenAgent {
     path: PathBuf,
     hooks: Hooks,
     registered: Registered<abi::Agent, AgentState>,
-    _library: Library,
 }
 
-#[derive(Clone, Copy)]
 struct Hooks {
-    begin_model: Option<ModelFn>,
-    end_model: Option<ModelFn>,
-    act: ActionFn,
+    begin_model: Option<ModelHook>,
+    end_model: Option<ModelHook>,
+    act: ActionHook,
 }
 
 impl OpenAgent {
@@ -51,18 +46,18 @@ impl OpenAgent {
         // SAFETY: the interface gives the functions of these names these types.
         let (begin, hooks) = unsafe {
             let hooks = Hooks {
-                begin_model: library.function("TRITONREPOAGENT_ModelInitialize"),
-                end_model: library.function("TRITONREPOAGENT_ModelFinalize"),
-                act: library.function(ACTION).ok_or_else(missing)?,
+                begin_model: Hook::find(&library, "TRITONREPOAGENT_ModelInitialize"),
+                end_model: Hook::find(&library, "TRITONREPOAGENT_ModelFinalize"),
+                act: Hook::find(&library, ACTION).ok_or_else(missing)?,
             };
-            (library.function::<AgentFn>("TRITONREPOAGENT_Initialize"), hooks)
+            (AgentHook::find(&library, "TRITONREPOAGENT_Initialize"), hooks)
         };
         let registered = AGENTS.register(Arc::default())?;
         if let Some(begin) = begin {
             // SAFETY: a valid handle.
-            errors::result(unsafe { begin(registered.handle()) })?;
+            unsafe { begin.call((registered.handle(),)) }?;
         }
-        Ok(Self { path: path.to_owned(), hooks, registered, _library: library })
+        Ok(Self { path: path.to_owned(), hooks, registered })
     }
 
     pub fn path(&self) -> &Path {
@@ -78,9 +73,9 @@ impl OpenAgent {
     /// # Errors
     /// The agent's own.
     pub fn begin_model(&self, model: *mut abi::AgentModel) -> Result<()> {
-        let Some(begin) = self.hooks.begin_model else { return Ok(()) };
+        let Some(begin) = &self.hooks.begin_model else { return Ok(()) };
         // SAFETY: valid handles.
-        errors::result(unsafe { begin(self.handle(), model) })
+        unsafe { begin.call((self.handle(), model)) }
     }
 
     /// Tells the agent of an event.
@@ -89,7 +84,7 @@ impl OpenAgent {
     /// The agent's own.
     pub fn act(&self, model: *mut abi::AgentModel, action: Action) -> Result<()> {
         // SAFETY: valid handles.
-        errors::result(unsafe { (self.hooks.act)(self.handle(), model, action.number()) })
+        unsafe { self.hooks.act.call((self.handle(), model, action.number())) }
     }
 
     /// Lets the agent end a load.
@@ -97,9 +92,9 @@ impl OpenAgent {
     /// # Errors
     /// The agent's own.
     pub fn end_model(&self, model: *mut abi::AgentModel) -> Result<()> {
-        let Some(end) = self.hooks.end_model else { return Ok(()) };
+        let Some(end) = &self.hooks.end_model else { return Ok(()) };
         // SAFETY: valid handles.
-        errors::result(unsafe { end(self.handle(), model) })
+        unsafe { end.call((self.handle(), model)) }
     }
 }
 

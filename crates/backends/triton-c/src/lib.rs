@@ -6,12 +6,13 @@
 //! # Invariants
 //! - A handle that a library gets is no address. It is looked up in a [`Table`], so a handle that was released, or never was
 //!   one, gives an error.
-//! - No panic leaves a function that libraries call ([`call`]).
+//! - No panic leaves a function that libraries call ([`call`]), and no exception leaves a [`Hook`] of a library.
 
 #![warn(missing_docs)]
 
 pub mod abi;
 pub mod call;
+mod hook;
 mod library;
 mod misuse;
 pub mod objects;
@@ -19,6 +20,7 @@ mod offer;
 mod table;
 pub mod text;
 
+pub use hook::{Hook, HookArgument, HookArguments};
 pub use library::{Library, LibraryFile, LibraryFileError, Requirements};
 pub use offer::{Address, Function, Offer};
 pub use table::{Kind, Registered, Table};

@@ -8,9 +8,7 @@ use std::{
 };
 
 use galatea_response_cache::CacheKey;
-use galatea_triton_c::{
-    Library, Offer, Requirements, abi, objects::OBJECTS, objects::errors, text,
-};
+use galatea_triton_c::{Hook, Library, Offer, Requirements, abi, objects::OBJECTS, text};
 use galatea_types::{Code, Error, Result};
 use serde_json::{Map, Value};
 
@@ -41,14 +39,10 @@ const HOOKS: [&str; 4] = [
     "TRITONCACHE_CacheInsert",
 ];
 
-type InitializeFn = unsafe extern "C" fn(*mut *mut abi::Cache, *const c_char) -> *mut abi::Error;
-type FinalizeFn = unsafe extern "C" fn(*mut abi::Cache) -> *mut abi::Error;
-type EntryFn = unsafe extern "C" fn(
-    *mut abi::Cache,
-    *const c_char,
-    *mut abi::CacheEntry,
-    *mut abi::CacheAllocator,
-) -> *mut abi::Error;
+type InitializeHook = Hook<(*mut *mut abi::Cache, *const c_char)>;
+type FinalizeHook = Hook<(*mut abi::Cache,)>;
+type EntryHook =
+    Hook<(*mut abi::Cache, *const c_char, *mut abi::CacheEntry, *mut abi::CacheAllocator)>;
 
 /// The cache to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,13 +84,12 @@ impl CacheSettings {
 /// An open cache of a library. It is closed when this is dropped; the library stays.
 pub(crate) struct CacheLibrary {
     cache: *mut abi::Cache,
-    finalize: FinalizeFn,
-    look_up: EntryFn,
-    insert: EntryFn,
+    finalize: FinalizeHook,
+    look_up: EntryHook,
+    insert: EntryHook,
     /// Calls that run now.
     running: AtomicUsize,
     is_closed: AtomicBool,
-    _library: Library,
 }
 
 // SAFETY: the interface lets a cache be used by all threads.
@@ -117,21 +110,21 @@ impl CacheLibrary {
         // SAFETY: the interface gives the functions of these names these types.
         let (initialize, finalize, look_up, insert) = unsafe {
             (
-                library.function::<InitializeFn>(initialize).ok_or_else(missing)?,
-                library.function::<FinalizeFn>(finalize).ok_or_else(missing)?,
-                library.function::<EntryFn>(look_up).ok_or_else(missing)?,
-                library.function::<EntryFn>(insert).ok_or_else(missing)?,
+                InitializeHook::find(&library, initialize).ok_or_else(missing)?,
+                FinalizeHook::find(&library, finalize).ok_or_else(missing)?,
+                EntryHook::find(&library, look_up).ok_or_else(missing)?,
+                EntryHook::find(&library, insert).ok_or_else(missing)?,
             )
         };
         let (mut cache, config) = (ptr::null_mut(), text::to_c(&settings.to_json()));
         // SAFETY: a terminated text, and a place for the result.
-        errors::result(unsafe { initialize(&mut cache, config.as_ptr()) })?;
+        unsafe { initialize.call((&raw mut cache, config.as_ptr())) }?;
         if cache.is_null() {
             let text = format!("'{}' has made no cache, and told no error", path.display());
             return Err(Error::internal(text));
         }
         let (running, is_closed) = Default::default();
-        Ok(Self { cache, finalize, look_up, insert, running, is_closed, _library: library })
+        Ok(Self { cache, finalize, look_up, insert, running, is_closed })
     }
 
     /// Returns the bytes that are stored under a key; `None` if there are none.
@@ -140,7 +133,7 @@ impl CacheLibrary {
     /// The library's own.
     pub fn look_up(&self, key: &CacheKey) -> Result<Option<Vec<u8>>> {
         let entry = Entry::empty()?;
-        match self.call(self.look_up, key, &entry) {
+        match self.call(&self.look_up, key, &entry) {
             Ok(()) => entry.into_found().map(Some),
             Err(error) if error.code() == Code::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -153,22 +146,20 @@ impl CacheLibrary {
     /// The library's own.
     pub fn insert(&self, key: &CacheKey, bytes: Vec<u8>) -> Result<()> {
         let entry = Entry::holding(bytes)?;
-        match self.call(self.insert, key, &entry) {
+        match self.call(&self.insert, key, &entry) {
             Err(error) if error.code() != Code::AlreadyExists => Err(error),
             _ => Ok(()),
         }
     }
 
-    fn call(&self, function: EntryFn, key: &CacheKey, entry: &Entry) -> Result<()> {
+    fn call(&self, hook: &EntryHook, key: &CacheKey, entry: &Entry) -> Result<()> {
         let key: CString = text::to_c(&key.to_string());
         let allocator = entry.allocator()?;
         self.running.fetch_add(1, Ordering::SeqCst);
         let result = match self.is_closed.load(Ordering::SeqCst) {
             true => Err(Error::unavailable("the response cache is closed")),
             // SAFETY: `close` does not close the cache while a call is counted; the handles are valid during the call.
-            false => errors::result(unsafe {
-                function(self.cache, key.as_ptr(), entry.handle(), allocator)
-            }),
+            false => unsafe { hook.call((self.cache, key.as_ptr(), entry.handle(), allocator)) },
         };
         self.running.fetch_sub(1, Ordering::SeqCst);
         result
@@ -181,7 +172,7 @@ impl CacheLibrary {
             return;
         }
         // SAFETY: no call of the cache runs, and none begins.
-        if let Err(error) = errors::result(unsafe { (self.finalize)(self.cache) }) {
+        if let Err(error) = unsafe { self.finalize.call((self.cache,)) } {
             log::warn!("the response cache could not be closed: {error}");
         }
     }

@@ -9,6 +9,8 @@
 
 mod calls;
 mod conformance;
+#[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod exceptions;
 mod lifecycle;
 mod misuse;
 mod support;

@@ -19,15 +19,24 @@ pub struct Backends {
 impl Backends {
     /// Compiles a source of `fixtures`, or the example.
     pub fn compile(name: &'static str) -> Self {
+        Self::compile_with("cc", &format!("{name}.c"), name)
+    }
+
+    /// Compiles a source in C++.
+    pub fn compile_cxx(name: &'static str) -> Self {
+        Self::compile_with("c++", &format!("{name}.cpp"), name)
+    }
+
+    fn compile_with(compiler: &str, file: &str, name: &'static str) -> Self {
         let this = env!("CARGO_MANIFEST_DIR");
         let example = PathBuf::from(this).join("../../../examples/c-backend");
         let own = PathBuf::from(this).join("tests/it/fixtures");
-        let source = [&own, &example].map(|folder| folder.join(format!("{name}.c")));
+        let source = [&own, &example].map(|folder| folder.join(file));
         let source = source.iter().find(|path| path.exists()).expect("a source");
         let folder = tempfile::tempdir().unwrap();
         let library = folder.path().join(name).join(library_name(name));
         std::fs::create_dir(library.parent().unwrap()).unwrap();
-        let made = Command::new("cc")
+        let made = Command::new(compiler)
             .args([
                 "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1", "-g", "-pthread", "-I",
             ])
@@ -36,7 +45,7 @@ impl Backends {
             .arg(&library)
             .arg(source)
             .output()
-            .expect("a C compiler");
+            .expect("a compiler");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         Self { folder, name }
     }
@@ -65,13 +74,23 @@ pub struct Loaded {
 
 /// Loads a model with this configuration (without the backend), and makes an instance.
 pub fn load(backends: &Backends, config: &str, server: ServerAccess) -> Result<Loaded> {
+    load_as("m", backends, config, server)
+}
+
+/// Does the same for a model of this name.
+pub fn load_as(
+    name: &str,
+    backends: &Backends,
+    config: &str,
+    server: ServerAccess,
+) -> Result<Loaded> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("1")).unwrap();
-    let config = model_config(&format!("name: 'm' backend: '{}' {config}", backends.name));
+    let config = model_config(&format!("name: '{name}' backend: '{}' {config}", backends.name));
     let mut context = load_context(&Fixture::new(config, folder.path()));
     context.server = server;
     let model = backends.open().load(context)?;
-    let instance = model.new_instance(&instance_spec("m", 0))?;
+    let instance = model.new_instance(&instance_spec(name, 0))?;
     Ok(Loaded { model, instance, _folder: folder })
 }
 

@@ -1,6 +1,10 @@
 //! Opens a library and finds its functions.
 
-use std::path::Path;
+use std::{
+    mem::ManuallyDrop,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use galatea_native_library::Handle;
 use galatea_types::Result;
@@ -12,9 +16,13 @@ use super::{
 use crate::Offer;
 
 /// An opened library. It is never closed, because it may have threads of its own.
-pub struct Library {
-    handle: std::mem::ManuallyDrop<Handle>,
+#[derive(Clone)]
+pub struct Library(Arc<Opened>);
+
+struct Opened {
+    handle: ManuallyDrop<Handle>,
     file: LibraryFile,
+    path: PathBuf,
 }
 
 impl Library {
@@ -38,26 +46,32 @@ impl Library {
         file.check(path, requirements, offers)?;
         stand_ins::prepare(&file.needed, offers)?;
         let handle = galatea_native_library::open(path, requirements.kind)?;
-        Ok(Self { handle: std::mem::ManuallyDrop::new(handle), file })
+        let handle = ManuallyDrop::new(handle);
+        Ok(Self(Arc::new(Opened { handle, file, path: path.to_owned() })))
     }
 
-    /// Returns the function of this name; `None` if the library has none.
+    /// Returns the function of this name, of the library or of one that it needs; `None` if there is none.
     ///
     /// # Safety
-    /// `F` is a pointer to a function with the type of the library's function.
+    /// `F` is a pointer to a function with the type of that function.
     pub unsafe fn function<F: Copy>(&self, name: &str) -> Option<F> {
         // SAFETY: the caller's word; the library is never closed.
-        unsafe { self.handle.get::<F>(name) }.ok().map(|function| *function)
+        unsafe { self.0.handle.get::<F>(name) }.ok().map(|function| *function)
     }
 
     /// Returns what its file says about it.
     pub fn file(&self) -> &LibraryFile {
-        &self.file
+        &self.0.file
+    }
+
+    /// Returns the name of its file.
+    pub fn path(&self) -> &Path {
+        &self.0.path
     }
 }
 
 impl std::fmt::Debug for Library {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Library({:?})", self.file.name)
+        write!(f, "Library({:?})", self.0.file.name)
     }
 }
