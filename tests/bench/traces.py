@@ -32,7 +32,8 @@ def compared(args):
     with running() as found:
         for protocol in ("http", "grpc"):
             cases = {
-                name: lambda s=server, p=protocol: measure.perf(s, "simple", p, 16, args.seconds) for name, server in found.items()
+                name: lambda s=server, p=protocol: measure.perf(s, "simple", p, 16, args.seconds, tool=measure.own_tool)
+                for name, server in found.items()
             }
             medians, runs = measure.interleaved(args.rounds, cases)
             what = f"simple, {protocol}, concurrency 16"
