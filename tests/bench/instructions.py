@@ -1,13 +1,15 @@
 """Instructions of the server per request, counted by callgrind: the lowest of some rounds, which a busy machine changes least.
 
     python instructions.py PROGRAM [PROGRAM ...] [--requests 1000] [--keep FOLDER] [--flag=FLAG ...] [--tls] [--cached]
+           [--rows TEXT ...]
 
 Each program is a release build; with CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 the profiles that
 --keep leaves name functions (callgrind_annotate reads them). With --flag each is measured once more, with these options of serve;
 with --tls once more over TLS (callgrind knows no VAES, so that encryption counts for more than it costs); --cached adds
 answers of `simple` from the response cache. One connection, one request at a time, and a pause before each in which the
 server falls asleep, so that each request wakes it once: without the pause a quick client saved it a wake-up now and then.
-Needs valgrind. Python models are not measured: their processes do not start under it.
+The last line is the ratio of the identity of `examples/c-backend` to the built-in one, whose answers have four parameters more.
+Needs valgrind and a C compiler. Python models are not measured: their processes do not start under it.
 """
 
 import argparse
@@ -45,8 +47,17 @@ def write_repository(folder):
     pairs = [tensor(kind, f"{kind.upper()}{n}", "TYPE_INT32", "16") for kind in ("input", "output") for n in (0, 1)]
     write_model(folder, "add_sub", "galatea", "add_sub", "max_batch_size: 8\n" + "".join(pairs))
     write_model(folder, "same", "galatea", "failing", identity_config())
+    for name, backend in (("identity", "identity"), ("mirror", "mirror")):
+        write_model(folder, name, "galatea", backend, "max_batch_size: 8\n" + "".join(pairs))
     (Path(folder) / "chain/1").mkdir(parents=True)
     (Path(folder) / "chain/config.pbtxt").write_text(f'name: "chain"\n{builds.CHAIN}')
+
+
+def compile_mirror(folder):
+    """The identity of `examples/c-backend`, as a backend of the folder."""
+    source, made = EXAMPLES.parent / "c-backend/mirror.c", folder / "mirror"
+    made.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", made / "libtriton_mirror.so", source], check=True)
 
 
 def write_cached(folder):
@@ -106,10 +117,13 @@ def grpc_call(server, authority, model):
     return lambda: client.infer(model, inputs)
 
 
+BUILT_IN, IN_C = "HTTP, identity built in", "HTTP, identity in C"
 CASES = {
     "HTTP, add_sub": lambda server, authority: http_call(server, authority, "add_sub", *binary_body(("OUTPUT0", "OUTPUT1"))),
     "HTTP, simple": lambda server, authority: http_call(server, authority, "simple", *binary_body(("OUTPUT0", "OUTPUT1"))),
     "HTTP, chain": lambda server, authority: http_call(server, authority, "chain", *binary_body(("OUTPUT0",))),
+    BUILT_IN: lambda server, authority: http_call(server, authority, "identity", *binary_body(("OUTPUT0", "OUTPUT1"))),
+    IN_C: lambda server, authority: http_call(server, authority, "mirror", *binary_body(("OUTPUT0", "OUTPUT1"))),
     "HTTP, 16 numbers as JSON": lambda server, authority: http_call(server, authority, "same", *json_body(16)),
     "HTTP, 1000 numbers as JSON": lambda server, authority: http_call(server, authority, "same", *json_body(1000)),
     "gRPC, add_sub": lambda server, authority: grpc_call(server, authority, "add_sub"),
@@ -157,9 +171,11 @@ def measure(program, folder, requests, cases, flags=(), over_tls=False):
     valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/profile"]
     with tempfile.TemporaryDirectory() as repository:
         write_repository(repository)
+        compile_mirror(folder / "backends")
         if CACHE_FLAG in flags:
             write_cached(repository)
         authority, flags = encrypted(folder, flags) if over_tls else (None, flags)
+        flags = [f"--backend-directory={folder}/backends", *flags]
         with servers.galatea(repository, *flags, through=valgrind) as server:
             return {name: count(server, folder, name, make(server, authority), requests) for name, make in cases.items()}
 
@@ -180,8 +196,10 @@ def main():
     parser.add_argument("--flag", action="append", default=[], help="an option of serve for a second run of each")
     parser.add_argument("--tls", action="store_true", help="a run over TLS of each, too")
     parser.add_argument("--cached", action="store_true", help="answers from the response cache, too")
+    parser.add_argument("--rows", nargs="+", default=[""], metavar="TEXT", help="only rows that have one of these texts")
     args = parser.parse_args()
     cases = CASES | (CACHED_CASES if args.cached else {})
+    cases = {name: case for name, case in cases.items() if any(text in name for text in args.rows)}
     cache = [CACHE_FLAG] if args.cached else []
     if shutil.which("valgrind") is None:
         parser.error("valgrind is not installed")
@@ -197,6 +215,8 @@ def main():
     for name in cases:
         first = found[0][name]
         print(f"| {name} |" + "".join(f" {run[name]:,.0f} ({run[name] / first:.3f}) |" for run in found))
+    if {BUILT_IN, IN_C} <= cases.keys():
+        print("| in C to built in |" + "".join(f" {run[IN_C] / run[BUILT_IN]:.3f} |" for run in found))
 
 
 if __name__ == "__main__":
