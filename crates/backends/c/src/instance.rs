@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use galatea_backend::{Batch, InstanceSpec, ModelInstance, TakenRequest};
 use galatea_config::ModelConfig;
 use galatea_triton_c::{Registered, abi};
-use galatea_types::{Error, LockExt as _, Result};
+use galatea_types::{Error, LockExt as _, Result, late_work};
 
 use crate::{
     instance_object::{INSTANCES, InstanceObject},
@@ -135,7 +135,9 @@ impl ModelInstance for CInstance {
         }
         let mut handles: Vec<_> = executed.iter().map(|request| request.handle).collect();
         *self.object.times.lock_unpoisoned() = None;
-        let result = self.model.backend.hooks.execute(self.handle(), &mut handles);
+        // A library may wait for a model that it calls by ways that its file does not show.
+        let result =
+            late_work::without(|| self.model.backend.hooks.execute(self.handle(), &mut handles));
         let times = self.object.times.lock_unpoisoned().take();
         if let Some(times) = times {
             batch.set_compute_times(times.input_done, times.output_start);
