@@ -37,6 +37,37 @@ from repositories import EXAMPLES, copy_example, identity_config, tensor, write_
 WARM_UP = 300
 # Seconds before each request; callgrind slows the end of the one before some fifty times.
 PAUSE = 0.004
+# Who executes depends on how long executions take. From the end of each wait for sockets, the clock of the measured server is as
+# slow as its code.
+SLOW_CLOCK = """
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic long long waited_until;
+
+static long long now(void) {
+  struct timespec time;
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout) {
+  int count = (int)syscall(SYS_epoll_pwait, epoll, events, most, timeout, 0, 0);
+  atomic_store(&waited_until, now());
+  return count;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+  if (clock != CLOCK_MONOTONIC) return (int)syscall(SYS_clock_gettime, clock, time);
+  long long begin = atomic_load(&waited_until), slow = begin + (now() - begin) / (begin ? 50 : 1);
+  time->tv_sec = slow / 1000000000;
+  time->tv_nsec = slow % 1000000000;
+  return 0;
+}
+"""
 # A busy machine adds wake-ups to some rounds, up to a tenth of the instructions: the lowest round counts.
 ROUNDS = 8
 HEAD = "POST /v2/models/{model}/infer HTTP/1.1\r\nHost: h\r\nAccept: */*\r\nContent-Length: {length}\r\n{more}\r\n"
@@ -53,11 +84,16 @@ def write_repository(folder):
     (Path(folder) / "chain/config.pbtxt").write_text(f'name: "chain"\n{builds.CHAIN}')
 
 
-def compile_mirror(folder):
-    """The identity of `examples/c-backend`, as a backend of the folder."""
-    source, made = EXAMPLES.parent / "c-backend/mirror.c", folder / "mirror"
-    made.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", made / "libtriton_mirror.so", source], check=True)
+def compile_library(source, library):
+    library.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
+    return library
+
+
+def compile_clock(folder):
+    source = folder / "clock.c"
+    source.write_text(SLOW_CLOCK)
+    return compile_library(source, folder / "clock.so")
 
 
 def write_cached(folder):
@@ -171,12 +207,13 @@ def measure(program, folder, requests, cases, flags=(), over_tls=False):
     valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={folder}/profile"]
     with tempfile.TemporaryDirectory() as repository:
         write_repository(repository)
-        compile_mirror(folder / "backends")
+        compile_library(EXAMPLES.parent / "c-backend/mirror.c", folder / "backends/mirror/libtriton_mirror.so")
+        clock = {"LD_PRELOAD": str(compile_clock(folder))}
         if CACHE_FLAG in flags:
             write_cached(repository)
         authority, flags = encrypted(folder, flags) if over_tls else (None, flags)
         flags = [f"--backend-directory={folder}/backends", *flags]
-        with servers.galatea(repository, *flags, through=valgrind) as server:
+        with servers.galatea(repository, *flags, env=clock, through=valgrind) as server:
             return {name: count(server, folder, name, make(server, authority), requests) for name, make in cases.items()}
 
 
