@@ -128,7 +128,7 @@ pub(crate) unsafe fn change_named(
 ) -> *mut abi::Error {
     call::answer(function, || {
         // SAFETY: the caller's word.
-        let name = unsafe { text::read(name, "the name") }?;
+        let name = unsafe { text::read(name, "the name") }?.into_owned();
         change(&mut *CALLS.get(request)?.draft()?, name)
     })
 }
@@ -142,7 +142,7 @@ pub(crate) unsafe extern "C" fn request_new(
     call::answer("TRITONSERVER_InferenceRequestNew", || {
         let server = SERVERS.get(server)?;
         // SAFETY: the caller gives a terminated text.
-        let model = unsafe { text::read(model, "the name") }?;
+        let model = unsafe { text::read(model, "the name") }?.into_owned();
         let version = version_of(version);
         server
             .0

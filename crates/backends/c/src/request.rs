@@ -92,17 +92,21 @@ pub(crate) fn inputs_for_model(
     request: &InferRequest,
     config: &galatea_config::ModelConfig,
 ) -> Result<Vec<Tensor>> {
-    let input = |tensor: &Tensor| {
+    let are_reshaped = config.inputs().iter().any(|spec| spec.reshape.is_some());
+    let mut inputs = Vec::with_capacity(request.inputs.len());
+    for tensor in &request.inputs {
         let mut tensor = tensor.on_host()?.into_owned();
-        let spec = config.input(&tensor.name).filter(|spec| spec.reshape.is_some());
-        if let Some(spec) = spec {
+        if are_reshaped
+            && let Some(spec) = config.input(&tensor.name)
+            && spec.reshape.is_some()
+        {
             let (batch, dims) = split(&tensor.shape, config.has_batching());
             let dims = reshape::to_model(spec, false, dims);
             tensor.shape = batch.iter().copied().chain(dims.iter().copied()).collect();
         }
-        Ok(tensor)
-    };
-    request.inputs.iter().map(input).collect()
+        inputs.push(tensor);
+    }
+    Ok(inputs)
 }
 
 /// Divides dimensions into those of the batch and the others.

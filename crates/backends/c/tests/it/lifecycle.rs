@@ -6,11 +6,11 @@ use galatea_backend::{
     Batch, Outcome, ServerAccess,
     testing::{Loader, ModelFolder, pending, request},
 };
-use galatea_backend_c::{BACKEND, CBackend};
+use galatea_backend_c::{BACKEND, CBackend, CBackendOptions};
 use galatea_triton_c::objects::{OBJECTS, errors};
 use galatea_types::Code;
 
-use crate::support::{BYTES_IN_AND_OUT, Backends, bytes, load};
+use crate::support::{BYTES_IN_AND_OUT, Backends, bytes, load, load_by};
 
 #[test]
 fn a_library_completes_a_configuration() {
@@ -51,6 +51,21 @@ fn the_times_that_a_library_reports_are_those_of_its_requests() {
         assert!(started <= from && from <= to && to <= ended);
     }
     assert!(loaded.model.may_answer_later());
+}
+
+#[test]
+fn a_library_that_may_wait_for_the_server_keeps_to_its_thread() {
+    let computes = |name, waits_for_answers, in_place: &str| {
+        let backends = Backends::compile(name);
+        let settings = [("in_place".to_owned(), in_place.to_owned())].into();
+        let options = CBackendOptions { waits_for_answers, settings, ..backends.options() };
+        let loaded = load_by(options, BYTES_IN_AND_OUT, ServerAccess::default()).expect("loads");
+        loaded.model.computes_on_any_thread()
+    };
+    assert!(computes("mirror", false, "true"));
+    assert!(!computes("mirror", false, "false"), "the settings say so");
+    assert!(!computes("mirror", true, "true"), "an execution waits for threads of the library");
+    assert!(!computes("caller", false, "true"), "it calls other models");
 }
 
 #[test]

@@ -65,12 +65,17 @@ pub struct Loaded {
 
 /// Loads a model with this configuration (without the backend), and makes an instance.
 pub fn load(backends: &Backends, config: &str, server: ServerAccess) -> Result<Loaded> {
+    load_by(backends.options(), config, server)
+}
+
+/// Does the same by a backend with these options.
+pub fn load_by(options: CBackendOptions, config: &str, server: ServerAccess) -> Result<Loaded> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("1")).unwrap();
-    let config = model_config(&format!("name: 'm' backend: '{}' {config}", backends.name));
+    let config = model_config(&format!("name: 'm' backend: '{}' {config}", options.name));
     let mut context = load_context(&Fixture::new(config, folder.path()));
     context.server = server;
-    let model = backends.open().load(context)?;
+    let model = CBackend::open(options)?.load(context)?;
     let instance = model.new_instance(&instance_spec("m", 0))?;
     Ok(Loaded { model, instance, _folder: folder })
 }
