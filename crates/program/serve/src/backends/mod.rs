@@ -14,7 +14,7 @@ use std::{
 };
 
 use galatea_backend::Backend;
-use galatea_backend_c::{CBackendOptions, backend_of, find_library, library_name};
+use galatea_backend_c::{CBackendOptions, LIBRARIES};
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend, WorkerRules,
@@ -103,10 +103,10 @@ impl Backends {
         let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
         let library = self.library();
         registry.search(searched_files(directory.clone()), move |name| {
-            if let Some(backend) = backend_of(name) {
+            if let Some(backend) = LIBRARIES.name_of(name) {
                 return Some(library(backend));
             }
-            if find_library(name, [&*directory.join(name)]).is_some() {
+            if LIBRARIES.find(&directory, name).is_some() {
                 return Some(library(name));
             }
             let files = find_python_backend(&directory, name)?;
@@ -158,7 +158,7 @@ impl Backends {
             let open = Box::new(move || native.open());
             let child = model_worker::program(&runtimes);
             let backend = ProcessBackend::open(name, &settings, description, child, open)?;
-            noted.add(name, &*backend, &directory.join(name).join(library_name(name)));
+            noted.add(name, &*backend, &directory.join(name).join(LIBRARIES.file_name(name)));
             Ok(backend)
         }
     }
@@ -178,9 +178,9 @@ impl Backends {
 /// may lie in the model's folders too.
 fn searched_files(directory: PathBuf) -> impl Fn(&str) -> Vec<PathBuf> + Send + Sync {
     move |name| {
-        let name = backend_of(name).unwrap_or(name);
+        let name = LIBRARIES.name_of(name).unwrap_or(name);
         let code = python_backend_file(&directory, name);
-        let library = code.as_ref().map(|code| code.with_file_name(library_name(name)));
+        let library = code.as_ref().map(|code| code.with_file_name(LIBRARIES.file_name(name)));
         library.into_iter().chain(code).collect()
     }
 }
