@@ -12,6 +12,7 @@ import python_cases
 import scenarios
 import servers
 import tiers
+from console_events import Events
 from repositories import identity_config, tensor, write_model
 
 EXAMPLE = servers.ROOT / "examples/c-backend"
@@ -146,6 +147,7 @@ def server(tmp_path_factory):
     compile_backend(backends / "aborts", "aborts", ABORTS)
     compile_backend(backends / "tomorrow", "tomorrow", TOMORROW)
     write_model(models, "plain", "galatea", "mirror", identity_config())
+    write_model(models, "own", "galatea", "identity", identity_config())
     write_model(models, "apart", "galatea", "mirror", isolated())
     write_model(models, "crashes", "galatea", "aborts", isolated())
     compile_backend(backends / "sums", "sums", SUMS)
@@ -196,6 +198,21 @@ def test_states_parameters_and_metrics_of_a_library(server):
     assert (last["outputs"][0]["data"], last["parameters"]["word"]) == ([3], "two")
     assert step(10, sequence_id=6, sequence_start=True, sequence_end=True, word="ten")["outputs"][0]["data"] == [10]
     assert clients.metrics(server)["sums_requests", ""] == 3
+
+
+def test_the_log_and_the_console_name_the_library_of_each_model(server):
+    libraries = {
+        "plain": ("mirror", server.backends / "mirror/libtriton_mirror.so"),
+        "brings": ("of_model", server.repository / "brings/libtriton_of_model.so"),
+        "brings_too": ("of_version", server.repository / "brings_too/1/libtriton_of_version.so"),
+    }
+    with Events(server) as events:
+        assert events.next()[0] == "state"
+        assert {model: events.models[f"{model}/1"]["library"] for model in libraries} == {m: str(path) for m, (_, path) in libraries.items()}
+        assert events.models["own/1"]["library"] is None
+    for model, (backend, path) in libraries.items():
+        server.wait_for_line(f"backend '{backend}' of '{model}' version 1 is '{path}'")
+    assert "backend 'identity' of 'own'" not in server.text()
 
 
 def reasons(server):

@@ -104,10 +104,10 @@ impl Backends {
         let library = self.library();
         registry.search(searched_files(directory.clone()), move |name| {
             if let Some(backend) = LIBRARIES.name_of(name) {
-                return Some(library(backend));
+                return Some(library(backend, name));
             }
             if LIBRARIES.find(&directory, name).is_some() {
-                return Some(library(name));
+                return Some(library(name, name));
             }
             let files = find_python_backend(&directory, name)?;
             // It runs like models of `python`, so that backend's settings apply too.
@@ -138,12 +138,13 @@ impl Backends {
         }
     }
 
-    /// Returns a function that opens the library of a backend that was made for Triton.
-    fn library(&self) -> impl Fn(&str) -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
+    /// Returns a function that opens the library of a backend that was made for Triton. Its second argument is the name to show:
+    /// a library beside a backend of the server's own has that of its file.
+    fn library(&self) -> impl Fn(&str, &str) -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
         let (runtimes, noted, config) =
             (self.runtimes.clone(), self.noted.clone(), self.config.clone());
         let completes_config = self.completes_config;
-        move |name| {
+        move |name, shown| {
             let (directory, settings) = (backend_directory(&runtimes), config.of(name));
             let options = CBackendOptions {
                 name: name.to_owned(),
@@ -158,7 +159,7 @@ impl Backends {
             let open = Box::new(move || native.open());
             let child = model_worker::program(&runtimes);
             let backend = ProcessBackend::open(name, &settings, description, child, open)?;
-            noted.add(name, &*backend, &directory.join(name).join(LIBRARIES.file_name(name)));
+            noted.add(shown, &*backend, &directory.join(name).join(LIBRARIES.file_name(name)));
             Ok(backend)
         }
     }
@@ -166,7 +167,7 @@ impl Backends {
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
         for (name, path) in self.noted.opened.lock_unpoisoned().iter() {
-            let settings = self.config.of(name);
+            let settings = self.config.of(LIBRARIES.name_of(name).unwrap_or(name));
             let config = serde_json::json!({ "cmdline": settings });
             table.row([name.clone(), path.clone(), config.to_string()]);
         }
