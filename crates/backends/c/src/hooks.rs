@@ -1,6 +1,6 @@
 //! The functions that a backend's library defines for the server.
 
-use galatea_triton_c::{Library, Requirements, abi, objects::errors};
+use galatea_triton_c::{Library, abi, objects::errors};
 use galatea_types::{Error, Result};
 
 type BackendHook = unsafe extern "C" fn(*mut abi::Backend) -> *mut abi::Error;
@@ -12,11 +12,7 @@ type ExecuteHook =
     unsafe extern "C" fn(*mut abi::ModelInstance, *mut *mut abi::Request, u32) -> *mut abi::Error;
 
 /// The one function that every backend must define.
-const EXECUTE: &str = "TRITONBACKEND_ModelInstanceExecute";
-
-/// The requirements for a library.
-pub(crate) const REQUIREMENTS: Requirements<'static> =
-    Requirements { kind: "Triton backend", must_define: &[EXECUTE] };
+pub(crate) const EXECUTE: &str = "TRITONBACKEND_ModelInstanceExecute";
 
 /// The hooks of a library. All but one are optional.
 #[derive(Clone, Copy)]

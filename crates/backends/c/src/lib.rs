@@ -43,7 +43,7 @@ mod trace;
 pub use backend::{CBackend, CBackendOptions};
 pub use inspector::LibraryInspector;
 pub use offer::BACKEND;
-pub use search::{backend_of, find_library, library_name};
+pub use search::{LIBRARIES, find_library};
 
 /// The number that says that a backend or model is a folder of files.
 const FILE_SYSTEM: u32 = 0;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use galatea_triton_c::{
-    Library, Registered, Requirements, abi,
+    Library, LibraryKind, Registered, Requirements, abi,
     objects::{OBJECTS, errors},
 };
 use galatea_types::{Error, Result};
@@ -19,6 +19,15 @@ use crate::{
 
 /// The only hook that every agent has.
 const ACTION: &str = "TRITONREPOAGENT_ModelAction";
+
+/// The libraries of agents.
+pub static LIBRARIES: LibraryKind = LibraryKind {
+    prefix: "libtritonrepoagent_",
+    interface: "TRITONREPOAGENT",
+    offered: abi::AGENT_VERSION,
+    requirements: Requirements { kind: "Triton repository agent", must_define: &[ACTION] },
+    offers: &[&OBJECTS, &FUNCTIONS],
+};
 
 type AgentFn = unsafe extern "C" fn(*mut abi::Agent) -> *mut abi::Error;
 type ModelFn = unsafe extern "C" fn(*mut abi::Agent, *mut abi::AgentModel) -> *mut abi::Error;
@@ -45,8 +54,7 @@ impl OpenAgent {
     /// # Errors
     /// Why the library cannot be opened, or its own error.
     pub fn open(path: &Path) -> Result<Self> {
-        let requirements = Requirements { kind: "Triton repository agent", must_define: &[ACTION] };
-        let library = Library::open(path, &requirements, &[&OBJECTS, &FUNCTIONS])?;
+        let library = LIBRARIES.open(path)?;
         let missing = || Error::internal(format!("'{}' has lost {ACTION}", path.display()));
         // SAFETY: the interface gives the functions of these names these types.
         let (begin, hooks) = unsafe {

@@ -16,6 +16,7 @@ mod banner;
 mod debug_events;
 mod front_ends;
 mod gpus;
+mod library_files;
 mod memory;
 mod options;
 mod panic_hook;
@@ -35,6 +36,7 @@ pub use self::{
     },
     front_ends::{FrontEnds, authentication, exposure},
     gpus::Gpus,
+    library_files::{DEFAULT_CACHE_DIRECTORY, LibraryFolders, describe_cache},
     memory::MemorySize,
     options::{
         CacheSettings, CloudOptions, Endpoint, LibraryCacheSettings, Note, Place, PortPlace,

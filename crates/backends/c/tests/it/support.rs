@@ -6,7 +6,7 @@ use galatea_backend::{
     Backend, Model, ModelInstance, ServerAccess,
     testing::{Fixture, instance_spec, load_context, model_config},
 };
-use galatea_backend_c::{CBackend, CBackendOptions, library_name};
+use galatea_backend_c::{CBackend, CBackendOptions, LIBRARIES};
 use galatea_types::{Result, Tensor};
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ impl Backends {
         let source = [&own, &example].map(|folder| folder.join(format!("{name}.c")));
         let source = source.iter().find(|path| path.exists()).expect("a source");
         let folder = tempfile::tempdir().unwrap();
-        let library = folder.path().join(name).join(library_name(name));
+        let library = folder.path().join(name).join(LIBRARIES.file_name(name));
         std::fs::create_dir(library.parent().unwrap()).unwrap();
         let made = Command::new("cc")
             .args([

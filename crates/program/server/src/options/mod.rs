@@ -16,7 +16,10 @@ use galatea_serve::{Endpoint, Note, RuntimeOptions, ServeOptions};
 use galatea_telemetry::logger::LogSettings;
 use galatea_types::Environment;
 
-pub use self::endpoint::{is_unix, metrics_address};
+pub use self::{
+    endpoint::{is_unix, metrics_address},
+    response_cache::cache as response_cache,
+};
 use crate::flags::{FlagError, ServeFlags};
 
 /// Returns the options that follow from the flags and the environment.
