@@ -21,6 +21,7 @@ use crate::{
     content::Content,
     health::HealthService,
     infer::InferHead,
+    load_report::{LoadStream, Reporter},
     message::{MaxLength, Message, decode, over_budget},
     messages::Messages,
     reflection::{self, ReflectionRequests},
@@ -147,10 +148,13 @@ impl Dispatcher {
             Route::ModelStreamInfer => {
                 let infer_head = InferHead::of(&head.headers, &state);
                 let format = infer_head.format;
+                let reporter = infer_head
+                    .has_report
+                    .then(|| Reporter { engine: state.engine.clone(), caller: caller.clone() });
                 let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
                 let (headers, told) = (&head.headers, told.take());
                 let stream = InferStream::new(&state, headers, infer_head, messages, sender, told);
-                let stream = StreamBody::new(stream, format, &state);
+                let stream = StreamBody::new(stream, format, &state).with_reporter(reporter);
                 let response = response_body::response(Content::Stream(stream), format);
                 Answer::other(ready(Ok(response)))
             }
@@ -178,6 +182,11 @@ impl Dispatcher {
                     Ok(response_body::response(Content::Watch(Box::new(watch)), None))
                 })
             }
+            Route::LoadReports => Answer::other(async move {
+                let request = decode(messages.only().await?.bytes)?;
+                let reports = LoadStream::begin(state, &request)?;
+                Ok(response_body::response(Content::LoadReports(Box::new(reports)), None))
+            }),
             Route::Reflection(version) => Answer::other(reflect(state, version, head, messages)),
         }
     }
@@ -190,6 +199,7 @@ impl Dispatcher {
             Route::Inference(_)
             | Route::HealthCheck
             | Route::HealthWatch
+            | Route::LoadReports
             | Route::Reflection(_) => MaxLength::Small,
         }
     }
