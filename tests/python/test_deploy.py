@@ -356,6 +356,7 @@ def test_names_and_versions_are_consistent():
 
 def test_every_file_is_linked_in_the_documentation():
     page = (ROOT / "docs/kubernetes.md").read_text() + (ROOT / "docs/alerts.md").read_text() + (ROOT / "docs/operations.md").read_text()
+    page += (ROOT / "docs/fleet.md").read_text()
     linked = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\((\.\./[^)#]+)", page)}
     whole = [path.parent for path in linked if path.name in ("Chart.yaml", "kustomization.yaml")]
     for file in (path for path in DEPLOY.rglob("*") if path.is_file()):
