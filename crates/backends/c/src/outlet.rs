@@ -46,7 +46,7 @@ struct Progress {
     /// Events that are not sent yet.
     events: VecDeque<Event>,
     /// The end of the request, if it is not sent yet.
-    last: Option<Last>,
+    last: Option<LastResponse>,
     is_sending: bool,
     has_last: bool,
     /// True if somebody waits for the end.
@@ -63,7 +63,7 @@ enum Event {
 }
 
 /// The last response; `None` for an end without one.
-type Last = Option<Content>;
+type LastResponse = Option<Content>;
 
 /// The instants that a library has reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Outlet {
     }
 
     /// Ends the request, unless it has ended.
-    fn end(&self, last: Last) -> bool {
+    fn end(&self, last: LastResponse) -> bool {
         let mut progress = self.progress.lock_unpoisoned();
         if progress.has_last {
             return false;
@@ -302,7 +302,12 @@ fn set_times(batch: &mut Batch, index: usize, times: Option<ComputeTimes>) {
 }
 
 /// Returns the one response that a request must have, after the states in `events` are kept.
-fn only_content(batch: &mut Batch, index: usize, events: VecDeque<Event>, last: Last) -> Content {
+fn only_content(
+    batch: &mut Batch,
+    index: usize,
+    events: VecDeque<Event>,
+    last: LastResponse,
+) -> Content {
     let (mut count, mut only) = (0, None);
     for event in events {
         match event {

@@ -42,12 +42,7 @@ impl Anchor {
     /// Reads the clocks. The instant is the earlier one, so that no converted time lies in the future.
     fn read() -> Self {
         let instant = Instant::now();
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: a place for the result. The call cannot fail: the clock exists.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        let nanoseconds = seconds.saturating_mul(1_000_000_000);
-        let nanoseconds = nanoseconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0));
+        let nanoseconds = galatea_system::monotonic_nanoseconds();
         Self { instant, nanoseconds }
     }
 

@@ -7,6 +7,7 @@
 
 mod alarm;
 mod child;
+mod clock;
 mod control_group;
 mod file_lock;
 mod listeners;
@@ -17,6 +18,7 @@ mod process;
 pub use self::{
     alarm::Alarm,
     child::{end_with_parent, mark_process, own_program},
+    clock::monotonic_nanoseconds,
     control_group::{GroupProcessors, ProcessorUse},
     file_lock::{LockKind, try_lock},
     listeners::who_listens,
