@@ -275,6 +275,20 @@ def test_the_example_answers_alike_in_both_servers(tmp_path, target, recorded):
     recorded.holds(target, [[status, json.loads(text)] for status, _, text in answers])
 
 
+@tiers.both
+def test_values_of_a_librarys_own_request_are_those_of_triton(tmp_path, target, recorded):
+    backends = tmp_path / "backends"
+    compile_backend(backends / "reads", "reads", c_libraries.SOURCES / "reads.c")
+    config = tensor("input", "INPUT0", "TYPE_STRING", "1") + tensor("output", "OUTPUT0", "TYPE_STRING", "1")
+    (tmp_path / "models/m/1").mkdir(parents=True)
+    (tmp_path / "models/m/config.pbtxt").write_text(f'backend: "reads"\n{config}')
+    body = {"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}
+    with servers.TARGETS[target](tmp_path / "models", f"--backend-directory={backends}") as running:
+        bodies = [body, {**body, "id": "7", "parameters": {"sequence_id": "word"}}]
+        answers = [clients.ask(running.http, "POST", "/v2/models/m/infer", body) for body in bodies]
+    recorded.holds(target, [[status, json.loads(text)["error"].split("; ")] for status, _, text in answers])
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     """Triton's own Python backend in our server, over the models of the suite."""

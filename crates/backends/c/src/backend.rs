@@ -71,7 +71,7 @@ impl CBackend {
         let CBackendOptions { name, directory, settings, completes_config, .. } = &self.options;
         let (name, completes_config) = (name.as_str(), *completes_config);
         let arguments = BackendArguments { name, directory, settings, completes_config };
-        let backend = OpenBackend::open(&path, &arguments)?;
+        let backend = OpenBackend::open(&path, &arguments, &LIBRARIES)?;
         opened.insert(path, backend.clone());
         Ok(backend)
     }

@@ -11,12 +11,12 @@ use std::{
 };
 
 use galatea_triton_c::{
-    Kind, Library, Registered, Table, abi, call, objects::messages::OwnMessage, text,
+    Kind, Library, LibraryKind, Registered, Table, abi, call, objects::messages::OwnMessage, text,
 };
 use galatea_types::{Error, Result};
 use serde_json::json;
 
-use crate::{attributes, hooks::Hooks, memory, search::LIBRARIES};
+use crate::{attributes, hooks::Hooks, memory};
 
 const KIND: Kind = Kind { number: 20, name: "TRITONBACKEND_Backend" };
 /// Settings of this server that Triton does not have: which library runs models, in which process, on which threads.
@@ -63,12 +63,16 @@ pub(crate) struct BackendArguments<'a> {
 }
 
 impl OpenBackend {
-    /// Opens the library at `path`, and initialises the backend.
+    /// Opens the library at `path`, which is of this kind, and initialises the backend.
     ///
     /// # Errors
     /// The file is no backend for this server, or its initialisation fails.
-    pub fn open(path: &Path, arguments: &BackendArguments<'_>) -> Result<Arc<Self>> {
-        let library = LIBRARIES.open(path)?;
+    pub fn open(
+        path: &Path,
+        arguments: &BackendArguments<'_>,
+        kind: &LibraryKind,
+    ) -> Result<Arc<Self>> {
+        let library = kind.open(path)?;
         let hooks = Hooks::find(&library)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let object = BACKENDS.register(Arc::new(BackendObject {
