@@ -56,11 +56,16 @@ pub(crate) fn added_to(status: &Status, engine: &Engine, caller: &Caller) -> Sta
 
 /// The reporter of a call with many messages, whose trailers come long after its head.
 pub(crate) struct Reporter {
-    pub engine: Arc<Engine>,
-    pub caller: Caller,
+    engine: Arc<Engine>,
+    caller: Caller,
 }
 
 impl Reporter {
+    /// Returns `None` if the trailers of the call have no report.
+    pub fn of_call(has_report: bool, engine: &Arc<Engine>, caller: &Caller) -> Option<Self> {
+        has_report.then(|| Self { engine: engine.clone(), caller: caller.clone() })
+    }
+
     pub fn add_to(&self, trailers: &mut HeaderMap) {
         add_to(trailers, &self.engine, &self.caller);
     }
