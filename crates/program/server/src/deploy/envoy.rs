@@ -16,7 +16,7 @@ struct Protocol {
     /// The failures after which a server has not seen the request, which a sequence allows to repeat.
     retry_on_unseen: &'static str,
     options: &'static str,
-    /// How Envoy learns the load of the servers.
+    /// Lines by which Envoy asks for the load of the servers.
     reports: &'static str,
     /// Lines of a route by which servers put their load into answers, and clients do not see it.
     report_headers: &'static str,
