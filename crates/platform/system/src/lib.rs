@@ -7,6 +7,7 @@
 
 mod alarm;
 mod child;
+mod descriptors;
 mod file_lock;
 mod listeners;
 mod machine;
@@ -16,6 +17,7 @@ mod process;
 pub use self::{
     alarm::Alarm,
     child::{end_with_parent, mark_process, own_program},
+    descriptors::{MOST_DESCRIPTORS, pass_descriptors, receive_descriptors, user_of_peer},
     file_lock::{LockKind, try_lock},
     listeners::who_listens,
     machine::{CpuTimes, MachineMemory, online_processors, physical_cores},

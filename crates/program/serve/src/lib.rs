@@ -25,6 +25,7 @@ mod response_cache;
 mod server;
 mod stop;
 mod table;
+mod takeover;
 mod upkeep;
 
 pub use self::{
