@@ -9,6 +9,7 @@ mod alarm;
 mod child;
 mod clock;
 mod control_group;
+mod descriptors;
 mod file_lock;
 mod listeners;
 mod machine;
@@ -20,6 +21,7 @@ pub use self::{
     child::{end_with_parent, mark_process, own_program},
     clock::monotonic_nanoseconds,
     control_group::{GroupProcessors, ProcessorUse},
+    descriptors::{MOST_DESCRIPTORS, pass_descriptors, receive_descriptors, user_of_peer},
     file_lock::{LockKind, try_lock},
     listeners::who_listens,
     machine::{CpuTimes, MachineMemory, online_processors, physical_cores},

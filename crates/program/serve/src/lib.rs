@@ -26,6 +26,7 @@ mod response_cache;
 mod server;
 mod stop;
 mod table;
+mod takeover;
 mod upkeep;
 
 pub use self::{

@@ -33,7 +33,9 @@ pub fn from_flags(
     let mut notes = notes(&flags.notices, environment);
     let [http, grpc, metrics] = {
         let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
-        endpoint::endpoints(&flags, &others, &mut notes)?
+        let endpoints = endpoint::endpoints(&flags, &others, &mut notes)?;
+        endpoint::check_takeover(flags.serve.takeover.as_deref(), &endpoints)?;
+        endpoints
     };
     let tls = tls::tls(&flags, &mut notes)?;
     let response_cache = response_cache::cache(&flags.cache, environment, &mut notes)?;
