@@ -24,6 +24,7 @@ mod reload;
 mod repositories;
 mod response_cache;
 mod server;
+mod socket_file;
 mod stop;
 mod table;
 mod takeover;

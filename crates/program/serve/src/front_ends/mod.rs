@@ -7,7 +7,6 @@ pub mod connections;
 pub mod encryption;
 pub mod exposure;
 mod socket;
-mod socket_file;
 pub mod traces;
 
 use std::{
@@ -24,9 +23,9 @@ use galatea_frontend::{FrontEnd, Listener, Tls};
 use galatea_http::CloudFrontEnd;
 
 use self::socket::BoundSocket;
-pub use self::socket_file::SocketFile;
 use crate::{
     options::{Endpoint, Place, PortPlace, ServeOptions},
+    socket_file::SocketFile,
     takeover::{OfferedSocket, PassedSockets, Predecessor, SocketName},
 };
 

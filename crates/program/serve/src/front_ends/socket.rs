@@ -11,9 +11,9 @@ use galatea_frontend::Listener;
 use galatea_system::who_listens;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::socket_file::SocketFile;
 use crate::{
     options::{Endpoint, Place, PortPlace},
+    socket_file::SocketFile,
     takeover::PassedSocket,
 };
 

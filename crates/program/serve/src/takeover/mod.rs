@@ -18,7 +18,7 @@ pub use self::{
     predecessor::Predecessor,
     sockets::{OfferedSocket, PassedSocket, PassedSockets, SocketName},
 };
-use crate::{front_ends::SocketFile, stop::StopHandle};
+use crate::{socket_file::SocketFile, stop::StopHandle};
 
 /// The role of the socket at which new servers connect.
 const ROLE: &str = "takeover";

@@ -20,7 +20,7 @@ use super::{
     sockets::SocketName,
 };
 use crate::{
-    front_ends::SocketFile,
+    socket_file::SocketFile,
     stop::{Event, StopHandle},
 };
 
