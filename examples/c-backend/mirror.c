@@ -6,7 +6,6 @@
  */
 #include "triton_backend.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -57,11 +56,11 @@ static TRITONSERVER_Error *mirror(TRITONBACKEND_Request *request, TRITONBACKEND_
   TRY(TRITONBACKEND_RequestOutputCount(request, &count));
   for (uint32_t index = 0; index < count; ++index) {
     const char *output_name;
-    char input_name[MOST_NAME];
+    char input_name[MOST_NAME] = "INPUT";
     TRY(TRITONBACKEND_RequestOutputName(request, index, &output_name));
     if (strncmp(output_name, "OUTPUT", 6) != 0 || strlen(output_name) >= MOST_NAME)
       return TRITONSERVER_ErrorNew(TRITON_INVALID_ARG, "outputs of mirror are called OUTPUT0, OUTPUT1 and so on");
-    snprintf(input_name, sizeof input_name, "INPUT%s", output_name + 6);
+    strcpy(input_name + 5, output_name + 6);
     TRITONBACKEND_Input *input;
     TRY(TRITONBACKEND_RequestInput(request, input_name, &input));
     TRY(copy(input, response, output_name));

@@ -22,6 +22,7 @@ import engines  # noqa: E402
 import frontends  # noqa: E402
 import growth  # noqa: E402
 import isolation  # noqa: E402
+import libraries  # noqa: E402
 import load_tool  # noqa: E402
 import many_models  # noqa: E402
 import mixed_shapes  # noqa: E402
@@ -65,6 +66,7 @@ SECTIONS = {
     "tensorflow": tensorflow_served.served,
     "engines": engines.compared,
     "isolation": isolation.compared,
+    "libraries": libraries.compared,
     "told": told.compared,
     "console": console.compared,
     "cache": response_cache.compared,

@@ -23,12 +23,20 @@ def cpu_of(server, model, load):
     return result, (server.cpu_seconds() - before) * 1e6 / max(requests, 1)
 
 
-def perf(server, model, protocol, concurrency, seconds, *more):
-    """A run of perf_analyzer as a dictionary: infer/s, p50 us, p99 us, CPU us/req."""
+def own_tool(*args, timeout):
+    """Runs `galatea perf`; its report as text."""
+    command = [servers.galatea_binary(), "perf", *map(str, args)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+    assert run.returncode == 0, run.stdout
+    return run.stdout
+
+
+def perf(server, model, protocol, concurrency, seconds, *more, tool=servers.perf_analyzer):
+    """A run of a load tool as a dictionary: infer/s, p50 us, p99 us, CPU us/req."""
     address = server.grpc if protocol == "grpc" else server.http
 
     def load():
-        return servers.perf_analyzer(
+        return tool(
             "-m", model, "-u", address, "-i", protocol, "--concurrency-range", concurrency,
             "-p", int(seconds * 1000), "-s", "999", "-r", "3", *more, timeout=90 + 20 * seconds,
         )

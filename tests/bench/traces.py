@@ -1,6 +1,8 @@
 """What traces cost a request of `simple`: none, every thousandth and every request traced to a file, in one run."""
 
 import contextlib
+import functools
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -27,15 +29,17 @@ def running():
         yield found
 
 
+def load(server, protocol, callers, seconds):
+    return measure.perf(server, "simple", protocol, callers, seconds, tool=measure.own_tool)
+
+
 def compared(args):
     rows, raw = [], []
     with running() as found:
-        for protocol in ("http", "grpc"):
-            cases = {
-                name: lambda s=server, p=protocol: measure.perf(s, "simple", p, 16, args.seconds) for name, server in found.items()
-            }
+        for protocol, callers in itertools.product(("http", "grpc"), (1, 16)):
+            cases = {name: functools.partial(load, server, protocol, callers, args.seconds) for name, server in found.items()}
             medians, runs = measure.interleaved(args.rounds, cases)
-            what = f"simple, {protocol}, concurrency 16"
+            what = f"simple, {protocol}, concurrency {callers}"
             base = medians["not traced"]["CPU us/req"]
             for name, figures in medians.items():
                 rows.append({"what": what, "server": name, **figures, "other": f"CPU x {figures['CPU us/req'] / base:.3f}", "goal": GOALS.get(name)})

@@ -37,8 +37,9 @@ def length(number):
 
 
 def call(method):
-    """The header block of a gRPC call."""
-    fields = ((":method", "POST"), (":scheme", "http"), (":path", SERVICE + method), (":authority", "x"),
+    """The header block of a gRPC call: one of inference, or a whole path."""
+    path = method if method.startswith("/") else SERVICE + method
+    fields = ((":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "x"),
               ("te", "trailers"), ("content-type", "application/grpc"))
     return b"".join(literal(name.encode(), value.encode()) for name, value in fields)
 

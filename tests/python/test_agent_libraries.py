@@ -149,5 +149,9 @@ def test_check_looks_for_agents_and_calls_none(tmp_path):
     command = [servers.galatea_binary(), "check", f"--repoagent-directory={tmp_path}/agents", "--json", tmp_path / "models"]
     found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60).stdout)["findings"]
     [mistake] = [finding for finding in found if finding["severity"] == "error"]
+    library = c_libraries.library_file(tmp_path / "agents", "agent", "first")
+    [note] = [finding["text"] for finding in found if finding["field"] == "model_repository_agents" and finding["severity"] == "note"]
+    facts = "it calls functions up to TRITONREPOAGENT 0.1, 0.1 is offered"
+    assert note == f"repository agent 'first' of this model is '{library}': {facts}"
     assert mistake["model"] == "lost" and "unable to find 'libtritonrepoagent_none.so'" in mistake["text"]
     assert not (tmp_path / "plain.log").exists()

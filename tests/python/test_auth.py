@@ -46,7 +46,7 @@ GRPC = {
     "ServerLive": OPEN, "ServerReady": OPEN, "ModelReady": INFER_OR_READ, "ServerMetadata": KNOWN, "ModelMetadata": READ,
     "ModelConfig": READ, "ModelStatistics": READ, "RepositoryIndex": READ_ANY, "RepositoryModelLoad": CONTROL,
     "RepositoryModelUnload": CONTROL, "ModelInfer": INFER, "ModelStreamInfer": INFER, "TraceSetting": CONTROL_ALL,
-    "LogSettings": CONTROL_ALL, "Check": OPEN, "Watch": OPEN, "ServerReflectionInfo": KNOWN,
+    "LogSettings": CONTROL_ALL, "Check": OPEN, "Watch": OPEN, "ServerReflectionInfo": KNOWN, "StreamCoreMetrics": READ_ALL,
     **{f"{kind}SharedMemory{action}": CONTROL_ALL for kind in ("System", "Cuda") for action in ("Status", "Register", "Unregister")},
 }
 REFUSED = {grpc.StatusCode.UNAUTHENTICATED: 401, grpc.StatusCode.PERMISSION_DENIED: 403}
@@ -143,18 +143,20 @@ def grpc_calls():
         yield f"/inference.GRPCInferenceService/{method.name}", method.name, message.SerializeToString(), method.client_streaming
     for name in ("Check", "Watch"):
         yield f"/grpc.health.v1.Health/{name}", name, b"", False
+    yield "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics", "StreamCoreMetrics", b"", False
     for version in ("v1", "v1alpha"):
         yield f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo", "ServerReflectionInfo", b"", True
 
 
 def ask_grpc(channel, path, message, is_stream, metadata):
     """401, 403 or 200: what the call was refused with, if for who sent it. The first answer is enough."""
-    if is_stream or path.endswith("Watch"):
+    has_stream = is_stream or path.endswith(("Watch", "StreamCoreMetrics"))
+    if has_stream:
         answers = channel.stream_stream(path)(iter([message]), timeout=30, metadata=metadata)
     else:
         answers = iter([None])
     try:
-        if is_stream or path.endswith("Watch"):
+        if has_stream:
             first = next(answers, b"")
             answers.cancel()
             return 403 if b"lacks the role" in first else 200
@@ -166,7 +168,7 @@ def ask_grpc(channel, path, message, is_stream, metadata):
 
 def test_every_grpc_call_needs_its_role(server):
     calls = list(grpc_calls())
-    assert len(calls) == 24
+    assert len(calls) == 25
     with grpc.insecure_channel(server.grpc) as channel:
         for path, name, message, is_stream in calls:
             need = GRPC[name]

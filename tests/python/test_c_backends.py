@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import c_libraries
 import clients
 import python_cases
 import scenarios
 import servers
 import tiers
+from console_events import Events
 from repositories import identity_config, tensor, write_model
 
 EXAMPLE = servers.ROOT / "examples/c-backend"
@@ -150,6 +152,7 @@ def server(tmp_path_factory):
     compile_backend(backends / "throws", "throws", THROWS, "c++")
     compile_backend(backends / "tomorrow", "tomorrow", TOMORROW)
     write_model(models, "plain", "galatea", "mirror", identity_config())
+    write_model(models, "own", "galatea", "identity", identity_config())
     write_model(models, "apart", "galatea", "mirror", isolated())
     write_model(models, "crashes", "galatea", "aborts", isolated())
     write_model(models, "throws", "galatea", "throws", identity_config())
@@ -213,6 +216,21 @@ def test_states_parameters_and_metrics_of_a_library(server):
     assert clients.metrics(server)["sums_requests", ""] == 3
 
 
+def test_the_log_and_the_console_name_the_library_of_each_model(server):
+    libraries = {
+        "plain": ("mirror", server.backends / "mirror/libtriton_mirror.so"),
+        "brings": ("of_model", server.repository / "brings/libtriton_of_model.so"),
+        "brings_too": ("of_version", server.repository / "brings_too/1/libtriton_of_version.so"),
+    }
+    with Events(server) as events:
+        assert events.next()[0] == "state"
+        assert {model: events.models[f"{model}/1"]["library"] for model in libraries} == {m: str(path) for m, (_, path) in libraries.items()}
+        assert events.models["own/1"]["library"] is None
+    for model, (backend, path) in libraries.items():
+        server.wait_for_line(f"backend '{backend}' of '{model}' version 1 is '{path}'")
+    assert "backend 'identity' of 'own'" not in server.text()
+
+
 def reasons(server):
     rows = json.loads(clients.ask(server.http, "POST", "/v2/repository/index", {})[2])
     return {row["name"]: row.get("reason", "") for row in rows}
@@ -225,9 +243,32 @@ def test_a_library_that_calls_what_is_not_offered_is_named(server):
 def test_a_check_reads_libraries_and_opens_none(server):
     command = [servers.galatea_binary(), "check", server.repository, f"--backend-directory={server.backends}", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    findings = [finding for finding in json.loads(done.stdout)["findings"] if finding["severity"] == "error"]
-    assert [finding["model"] for finding in findings] == ["newer"], findings
-    assert "TRITONBACKEND_OfTomorrow" in findings[0]["text"]
+    findings = json.loads(done.stdout)["findings"]
+    mistakes = [finding for finding in findings if finding["severity"] == "error"]
+    assert [finding["model"] for finding in mistakes] == ["newer"], findings
+    assert "TRITONBACKEND_OfTomorrow" in mistakes[0]["text"]
+    notes = {finding["model"]: (finding["field"], finding["text"]) for finding in findings if finding["severity"] == "note"}
+    facts = "it calls functions up to TRITONBACKEND {}, 1.19 is offered"
+    library = server.backends / "sums/libtriton_sums.so"
+    assert notes["sums"] == ("backend", f"backend 'sums' of this model is '{library}': {facts.format('1.12')}")
+    library = server.repository / "brings_too/1/libtriton_of_version.so"
+    assert notes["brings_too"] == ("backend", f"backend 'of_version' of this model is '{library}': {facts.format('1.10')}")
+
+
+def test_runtimes_are_listed_with_the_libraries_for_triton(server, tmp_path):
+    cache = c_libraries.compile_library(tmp_path / "caches", "cache", "local")
+    agent = c_libraries.compile_library(tmp_path / "agents", "agent", "first")
+    folders = [f"--backend-directory={server.backends}", f"--cache-directory={tmp_path}/caches", f"--repoagent-directory={tmp_path}/agents"]
+    listed = subprocess.run([servers.galatea_binary(), "runtime", "list", *folders], capture_output=True, text=True, timeout=60).stdout
+    lines = [line for line in listed.splitlines() if ", for " in line]
+    library = server.backends / "sums/libtriton_sums.so"
+    assert f'backend sums, for models with backend: "sums": {library} (it calls functions up to TRITONBACKEND 1.12, 1.19 is offered)' in lines
+    assert any(line.startswith('backend tomorrow, for models with backend: "tomorrow": ') and "TRITONBACKEND_OfTomorrow" in line for line in lines)
+    assert lines[-2:] == [
+        f"cache local, for --cache-config=local,library=triton: {cache} (it calls functions up to TRITONCACHE 0.1, 0.1 is offered)",
+        "repository agent first, for models that name it in model_repository_agents: "
+        f"{agent} (it calls functions up to TRITONREPOAGENT 0.1, 0.1 is offered)",
+    ]
 
 
 # ---- with the real server
@@ -248,6 +289,20 @@ def test_the_example_answers_alike_in_both_servers(tmp_path, target, recorded):
     with servers.TARGETS[target](tmp_path / "models", f"--backend-directory={backends}") as running:
         answers = [clients.ask(running.http, "POST", "/v2/models/m/infer", body) for body in bodies]
     recorded.holds(target, [[status, json.loads(text)] for status, _, text in answers])
+
+
+@tiers.both
+def test_values_of_a_librarys_own_request_are_those_of_triton(tmp_path, target, recorded):
+    backends = tmp_path / "backends"
+    compile_backend(backends / "reads", "reads", c_libraries.SOURCES / "reads.c")
+    config = tensor("input", "INPUT0", "TYPE_STRING", "1") + tensor("output", "OUTPUT0", "TYPE_STRING", "1")
+    (tmp_path / "models/m/1").mkdir(parents=True)
+    (tmp_path / "models/m/config.pbtxt").write_text(f'backend: "reads"\n{config}')
+    body = {"inputs": [{"name": "INPUT0", "shape": [1], "datatype": "BYTES", "data": ["a"]}]}
+    with servers.TARGETS[target](tmp_path / "models", f"--backend-directory={backends}") as running:
+        bodies = [body, {**body, "id": "7", "parameters": {"sequence_id": "word"}}]
+        answers = [clients.ask(running.http, "POST", "/v2/models/m/infer", body) for body in bodies]
+    recorded.holds(target, [[status, json.loads(text)["error"].split("; ")] for status, _, text in answers])
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -127,6 +128,25 @@ def test_an_unfit_library_is_refused_with_its_file(repository, serve, tmp_path):
     for name, text in [("text", f"'{file}' cannot be opened as a Triton cache"), ("none", f"unable to find 'libtritoncache_none.so' for cache. Searched: {tmp_path}")]:
         server = serve(repository.path, f"--cache-directory={tmp_path}", f"--cache-config={name},size=1", wait=False)
         assert server.wait_for_exit() == 1 and text in server.text(), server.text()
+
+
+def test_check_reads_the_library_of_the_cache(repository, caches, tmp_path):
+    def checked(name, folder):
+        command = [servers.galatea_binary(), "check", repository.path, f"--cache-directory={folder}", f"--cache-config={name},size=1", "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        if done.returncode == 2:
+            return [done.stderr]
+        return [(found["severity"], found["text"]) for found in json.loads(done.stdout)["findings"] if "cache" in found["text"]]
+
+    library = caches / "own/libtritoncache_own.so"
+    assert checked("own", caches) == [
+        ("note", f"response cache 'own' is '{library}': it calls functions up to TRITONCACHE 0.1, 0.1 is offered")
+    ]
+    c_libraries.library_file(tmp_path, "cache", "text").write_text("no library")
+    [(severity, text)] = checked("text", tmp_path)
+    assert severity == "error" and "libtritoncache_text.so' cannot be opened as a Triton cache" in text
+    [told] = checked("none", tmp_path)
+    assert "unable to find 'libtritoncache_none.so' for cache" in told
 
 
 OF_TRITON = [f"--cache-directory={servers.PEERS}/triton/server/caches", "--cache-config=local,library=triton"]

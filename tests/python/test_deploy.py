@@ -275,10 +275,35 @@ def test_the_serving_runtime_replaces_tritons():
     formats = {one["name"]: one for one in runtime["supportedModelFormats"]}
     assert set(formats) == {"triton", "onnx", "pytorch", "tensorflow", "openvino"} and formats["triton"]["priority"] > 1
     assert not any("autoSelect" in formats[by_name] for by_name in ("pytorch", "tensorflow", "openvino"))
-    service = next(one for one in KSERVE if one["kind"] == "InferenceService")["spec"]["predictor"]
-    assert service["model"]["runtime"] == "kserve-galatea"
+    for service in (one["spec"]["predictor"] for one in KSERVE if one["kind"] == "InferenceService"):
+        assert service["model"]["runtime"] == "kserve-galatea"
     delay, limit = (int(re.search(rf"{flag}=(\d+)", " ".join(only["args"]))[1]) for flag in ("drain-delay-secs", "exit-timeout-secs"))
     assert delay + limit < 30, "what a pod has by default"
+
+
+def protocol_by_default(runtime):
+    """The protocol of an InferenceService that names none: KServe knows Triton by an annotation, or by the runtime's name."""
+    annotation = runtime["metadata"].get("annotations", {}).get("serving.kserve.io/server-type")
+    return "v2" if annotation == "tritonserver" or runtime["metadata"]["name"] == "kserve-tritonserver" else "v1"
+
+
+def route_of(runtime, path, content_type):
+    """The port to which KServe's route of the Gateway API leads a request of a runtime with two ports."""
+    ports = runtime["spec"]["containers"][0]["ports"]
+    (grpc,) = [port for port in ports if "grpc" in port["name"] or "h2c" in port["name"]]
+    (rest,) = [port for port in ports if port is not grpc]
+    is_grpc = re.match(r"^/inference\.GRPCInferenceService/.*$", path) or re.match(r"application/grpc.*", content_type)
+    return (grpc if is_grpc else rest)["containerPort"]
+
+
+def test_kserve_knows_the_runtimes_as_triton():
+    runtimes = [one for one in KSERVE if one["kind"] != "InferenceService"]
+    assert [protocol_by_default(one) for one in runtimes] == ["v2", "v2"]
+    assert protocol_by_default(changed(runtimes[0], ("metadata", "annotations"), {})) == "v1", "the annotation decides"
+    for runtime in runtimes:
+        args = dict(word.removeprefix("--").split("=", 1) for word in runtime["spec"]["containers"][0]["args"] if "port=" in word)
+        assert route_of(runtime, "/v2/models/simple/infer", "application/json") == int(args["http-port"])
+        assert route_of(runtime, "/inference.GRPCInferenceService/ModelInfer", "application/grpc") == int(args["grpc-port"])
 
 
 # --- the checks themselves -----------------------------------------------------------------------------------------
@@ -297,7 +322,7 @@ def changed(one, path, value):
 @tiers.peers
 def test_wrong_fields_are_detected(tmp_path):
     objects = rendered(EVERYTHING, tmp_path) | rendered({"autoscaling": {"enabled": True, "kind": "keda"}, "monitoring": {"kind": "PodMonitor"}}, tmp_path)
-    kserve = {one["kind"]: one for one in KSERVE}
+    kserve = {one["kind"]: one for one in reversed(KSERVE)}
     container_of = ("spec", "containers", 0)
     wrong = [
         changed(objects["Deployment"], ("spec", "template", "spec", "containers", 0, "livenessprobe"), {}),
@@ -324,13 +349,14 @@ def test_names_and_versions_are_consistent():
     assert chart["appVersion"] == chart["version"] == VERSION
     (image,) = yaml.safe_load((DEPLOY / "kustomize/base/kustomization.yaml").read_text())["images"]
     assert image == {"name": "galatea", "newTag": VERSION}
-    for one in KSERVE[:1] + [k for k in KSERVE if k["kind"] == "ServingRuntime"]:
+    for one in (one for one in KSERVE if one["kind"] != "InferenceService"):
         (only,) = one["spec"]["containers"]
         assert only["image"] in (f"galatea:{VERSION}", f"galatea:{VERSION}-cuda")
 
 
 def test_every_file_is_linked_in_the_documentation():
     page = (ROOT / "docs/kubernetes.md").read_text() + (ROOT / "docs/alerts.md").read_text() + (ROOT / "docs/operations.md").read_text()
+    page += (ROOT / "docs/fleet.md").read_text()
     linked = {(ROOT / "docs" / link).resolve() for link in re.findall(r"\]\((\.\./[^)#]+)", page)}
     whole = [path.parent for path in linked if path.name in ("Chart.yaml", "kustomization.yaml")]
     for file in (path for path in DEPLOY.rglob("*") if path.is_file()):

@@ -28,6 +28,7 @@ VENV = "python3 -m venv ~/galatea && . ~/galatea/bin/activate"
 # Blocks that are not run, by page and first line, each with its reason.
 NOT_RUN = {
     ("docs/c-backends.md", "galatea serve models --backend-directory=/opt/tritonserver/backends"): "needs libraries of NVIDIA's container; test_c_backends.py serves models with others",
+    ("docs/fleet.md", "envoy --mode validate -c envoy.yaml && envoy -c envoy.yaml"): "needs Envoy; test_deploy_envoy.py runs both",
     ("docs/gpu.md", "python3 -m venv gpu"): "needs a GPU, and fetches two gigabytes",
     ("docs/kubernetes.md", "docker build -t registry.example.com/galatea:0.1.0 ."): "needs a container engine; test_container.py runs what the image is made by",
     ("docs/kubernetes.md", "helm install my deploy/helm/galatea --namespace models --create-namespace \\"): CLUSTER,

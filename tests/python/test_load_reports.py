@@ -59,9 +59,17 @@ def test_a_request_gets_the_load_report_in_the_requested_form(llm):
     report = generate(server, "llm", "json")
     assert json.loads(report.removeprefix("JSON ")) == {"named_metrics": {"kv_cache_utilization": 0.75, "max_token_capacity": 512}}
     assert generate(server, "llm", "text", "generate_stream").startswith("TEXT named_metrics.kv_cache_utilization=0.875000")
-    for other in ("xml", "", "TEXT", "text, json", "t" * 8000):
+    for other in ("xml", "", "text, json", "t" * 8000):
         assert generate(server, "llm", other) is None
 
 
-def test_a_model_without_all_metrics_has_no_load_report(llm):
-    assert generate(llm("part"), "part", "text") is None
+def test_names_that_triton_does_not_know_get_the_report_of_the_server_with_the_cache(llm):
+    server = llm("llm")
+    report = generate(server, "llm", "JSON").removeprefix("JSON ")
+    report = json.loads(report)
+    assert report["named_metrics"]["kv_cache_utilization"] == 0.5 and report["application_utilization"] > 0
+
+
+def test_a_model_without_all_metrics_has_only_the_report_of_the_server(llm):
+    report = generate(llm("part"), "part", "text")
+    assert report.startswith("TEXT application_utilization:0.") and "kv_cache" not in report

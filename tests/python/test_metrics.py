@@ -2,6 +2,7 @@
 that every line can be parsed."""
 
 import concurrent.futures
+import http.client
 import re
 import signal
 import socket
@@ -397,6 +398,27 @@ def test_a_page_of_many_models_is_made_quickly(repository, serve, flags):
     print(f"{len(text)} bytes in {seconds * 1000:.1f} ms")
     assert text.count("nv_inference_count{") == 200
     assert seconds < 3
+
+
+@tiers.measure
+def test_the_short_page_takes_a_millisecond_of_many_models(repository, serve):
+    """Time of the processor, all that the server does meanwhile included; the test prints it."""
+    for number in range(1000):
+        repository.add(f"model_{number}", "identity", identity_config())
+    server, scrapes = serve(repository.path), 1000
+    connection = http.client.HTTPConnection(server.metrics, timeout=60)
+
+    def scrape():
+        connection.request("GET", "/metrics?scope=server")
+        return connection.getresponse().read()
+
+    text, before = scrape(), server.cpu_seconds()
+    assert b"galatea_requests_waiting 0" in text and b"model=" not in text
+    for _ in range(scrapes):
+        scrape()
+    seconds = (server.cpu_seconds() - before) / scrapes
+    print(f"{len(text)} bytes in {seconds * 1000:.2f} ms")
+    assert seconds < 0.001
 
 
 def test_failed_models_have_a_ready_metric_of_zero(shared):

@@ -10,7 +10,7 @@ import repositories
 reflection = pytest.importorskip("grpc_reflection.v1alpha.proto_reflection_descriptor_database", reason="`cargo xtask setup` installs it")
 from grpc_reflection.v1alpha import reflection_pb2  # noqa: E402
 
-SERVICES = {"inference.GRPCInferenceService", "grpc.health.v1.Health"}
+SERVICES = {"inference.GRPCInferenceService", "grpc.health.v1.Health", "xds.service.orca.v3.OpenRcaService"}
 
 
 @pytest.fixture

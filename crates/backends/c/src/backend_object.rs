@@ -11,21 +11,20 @@ use std::{
 };
 
 use galatea_triton_c::{
-    Kind, Library, Offer, Registered, Table, abi, call, objects::messages::OwnMessage, text,
+    Kind, Library, LibraryKind, Registered, Table, abi, call, objects::messages::OwnMessage, text,
 };
 use galatea_types::{Error, Result};
 use serde_json::json;
 
-use crate::{
-    attributes,
-    hooks::{Hooks, REQUIREMENTS},
-    memory,
-};
+use crate::{attributes, hooks::Hooks, memory};
 
 const KIND: Kind = Kind { number: 20, name: "TRITONBACKEND_Backend" };
-/// Settings of this server that Triton does not have: which library runs models, and where.
+/// Settings of this server that Triton does not have: which library runs models, in which process, on which threads.
 const OWN_LIBRARY: &str = "library";
 const OWN_ISOLATION: &str = "isolation";
+const OWN_IN_PLACE: &str = "in_place";
+/// The functions that ask the server for work begin with this.
+const SERVER_CALLS: &str = "TRITONSERVER_Server";
 /// The policy of Triton's default: an instance executes until it can take the next requests.
 const BLOCKING: u32 = 0;
 static BACKENDS: Table<abi::Backend, BackendObject> = Table::new(KIND, 1 << 10);
@@ -46,6 +45,8 @@ pub(crate) struct OpenBackend {
     /// The name of the library's file.
     pub path: PathBuf,
     object: Registered<abi::Backend, BackendObject>,
+    /// True if instances may execute on any thread.
+    pub executes_on_any_thread: bool,
     _library: Library,
 }
 
@@ -62,16 +63,16 @@ pub(crate) struct BackendArguments<'a> {
 }
 
 impl OpenBackend {
-    /// Opens the library at `path`, which calls the functions of `offers`, and initialises the backend.
+    /// Opens the library at `path`, which is of this kind, and initialises the backend.
     ///
     /// # Errors
     /// The file is no backend for this server, or its initialisation fails.
     pub fn open(
         path: &Path,
         arguments: &BackendArguments<'_>,
-        offers: &[&'static Offer],
+        kind: &LibraryKind,
     ) -> Result<Arc<Self>> {
-        let library = Library::open(path, &REQUIREMENTS, offers)?;
+        let library = kind.open(path)?;
         let hooks = Hooks::find(&library)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let object = BACKENDS.register(Arc::new(BackendObject {
@@ -90,7 +91,13 @@ impl OpenBackend {
             Error::new(error.code(), text)
         };
         hooks.initialize(object.handle()).map_err(named)?;
-        let backend = Self { hooks, path: path.to_owned(), object, _library: library };
+        let backend = Self {
+            hooks,
+            path: path.to_owned(),
+            object,
+            executes_on_any_thread: executes_on_any_thread(&library.file().called, arguments),
+            _library: library,
+        };
         if let Err(error) = attributes::read(&backend.hooks, backend.handle()) {
             log::warn!("backend '{}' does not tell its attributes: {error}", arguments.name);
         }
@@ -111,6 +118,14 @@ impl Drop for OpenBackend {
     }
 }
 
+/// Returns false for a library that calls functions that ask this server for work, to infer or to load a model, and if the settings
+/// say so.
+fn executes_on_any_thread(called: &[String], arguments: &BackendArguments<'_>) -> bool {
+    let calls_server = called.iter().any(|function| function.starts_with(SERVER_CALLS));
+    let is_refused = arguments.settings.get(OWN_IN_PLACE).is_some_and(|value| value == "false");
+    !calls_server && !is_refused
+}
+
 /// Returns the text that Triton gives: all values are strings, and settings of the command line are beside its own.
 fn config_text(arguments: &BackendArguments<'_>) -> String {
     let mut settings = BTreeMap::from([
@@ -119,7 +134,8 @@ fn config_text(arguments: &BackendArguments<'_>) -> String {
         ("min-compute-capability".to_owned(), "6.000000".to_owned()),
         ("default-max-batch-size".to_owned(), "4".to_owned()),
     ]);
-    let is_own = |name: &str| name == OWN_LIBRARY || name.starts_with(OWN_ISOLATION);
+    let is_own =
+        |name: &str| [OWN_LIBRARY, OWN_IN_PLACE].contains(&name) || name.starts_with(OWN_ISOLATION);
     let given = arguments.settings.iter().filter(|(name, _)| !is_own(name));
     settings.extend(given.map(|(name, value)| (name.clone(), value.clone())));
     json!({ "cmdline": settings }).to_string()
@@ -240,6 +256,7 @@ mod tests {
             ("shm-region-prefix-name".to_owned(), "x".to_owned()),
             ("library".to_owned(), "triton".to_owned()),
             ("isolation_timeout_seconds".to_owned(), "9".to_owned()),
+            ("in_place".to_owned(), "false".to_owned()),
         ]);
         let arguments = BackendArguments {
             name: "python",

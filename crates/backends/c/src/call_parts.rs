@@ -217,7 +217,8 @@ pub(crate) unsafe extern "C" fn set_string_parameter(
     let function = "TRITONSERVER_InferenceRequestSetStringParameter";
     // SAFETY: the caller gives terminated texts.
     unsafe {
-        let value = || text::read(value, "the value").map(ParameterValue::String);
+        let value =
+            || text::read(value, "the value").map(|text| ParameterValue::String(text.into_owned()));
         add_parameter(function, request, name, value)
     }
 }

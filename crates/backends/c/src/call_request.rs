@@ -22,6 +22,10 @@ use crate::{
 const KIND: Kind = Kind { number: 33, name: "TRITONSERVER_InferenceRequest" };
 pub(crate) static CALLS: Table<abi::InferenceRequest, CallObject> = Table::new(KIND, 1 << 18);
 
+/// Triton's errors of a correlation id that is asked for in the other form.
+const NO_NUMBER: &str = "given request's correlation id is not an unsigned int";
+const NO_TEXT: &str = "given request's correlation id is not a string";
+
 /// A request that a library makes.
 pub(crate) struct CallObject {
     server: Arc<ServerObject>,
@@ -35,6 +39,8 @@ pub(crate) struct CallDraft {
     id: CString,
     flags: u32,
     correlation_id: CorrelationId,
+    /// The correlation id, if it is a text.
+    correlation_text: Option<CString>,
     priority: u64,
     timeout: u64,
     pub inputs: Vec<InputDraft>,
@@ -128,7 +134,7 @@ pub(crate) unsafe fn change_named(
 ) -> *mut abi::Error {
     call::answer(function, || {
         // SAFETY: the caller's word.
-        let name = unsafe { text::read(name, "the name") }?;
+        let name = unsafe { text::read(name, "the name") }?.into_owned();
         change(&mut *CALLS.get(request)?.draft()?, name)
     })
 }
@@ -142,7 +148,7 @@ pub(crate) unsafe extern "C" fn request_new(
     call::answer("TRITONSERVER_InferenceRequestNew", || {
         let server = SERVERS.get(server)?;
         // SAFETY: the caller gives a terminated text.
-        let model = unsafe { text::read(model, "the name") }?;
+        let model = unsafe { text::read(model, "the name") }?.into_owned();
         let version = version_of(version);
         server
             .0
@@ -221,6 +227,7 @@ pub(crate) unsafe extern "C" fn set_correlation_id(
     change("TRITONSERVER_InferenceRequestSetCorrelationId", request, |draft| {
         draft.correlation_id =
             if id == 0 { CorrelationId::None } else { CorrelationId::Number(id) };
+        draft.correlation_text = None;
         Ok(())
     })
 }
@@ -234,9 +241,52 @@ pub(crate) unsafe extern "C" fn set_correlation_id_string(
     unsafe {
         change_named(function, request, id, |draft, id| {
             draft.correlation_id = CorrelationId::from_text(&id)?;
+            draft.correlation_text = Some(text::to_c(&id));
             Ok(())
         })
     }
+}
+
+pub(crate) unsafe extern "C" fn correlation_id(
+    request: *mut abi::InferenceRequest,
+    id: *mut u64,
+) -> *mut abi::Error {
+    call::answer("TRITONSERVER_InferenceRequestCorrelationId", || {
+        let call = CALLS.get(request)?;
+        let draft = call.draft.lock_unpoisoned();
+        let number = match &draft.correlation_id {
+            _ if draft.correlation_text.is_some() => Err(Error::invalid_arg(NO_NUMBER)),
+            CorrelationId::Number(number) => Ok(*number),
+            _ => Ok(0),
+        }?;
+        // SAFETY: the caller gives a place for the result.
+        unsafe { call::put(id, number, "the id") }
+    })
+}
+
+/// Gives a text that lives until the correlation id is changed.
+pub(crate) unsafe extern "C" fn correlation_id_string(
+    request: *mut abi::InferenceRequest,
+    id: *mut *const c_char,
+) -> *mut abi::Error {
+    call::answer("TRITONSERVER_InferenceRequestCorrelationIdString", || {
+        let call = CALLS.get(request)?;
+        let draft = call.draft.lock_unpoisoned();
+        let text = draft.correlation_text.as_ref().ok_or_else(|| Error::invalid_arg(NO_TEXT))?;
+        // SAFETY: the caller gives a place for the result.
+        unsafe { call::put(id, text.as_ptr(), "the id") }
+    })
+}
+
+pub(crate) unsafe extern "C" fn timeout(
+    request: *mut abi::InferenceRequest,
+    microseconds: *mut u64,
+) -> *mut abi::Error {
+    call::answer("TRITONSERVER_InferenceRequestTimeoutMicroseconds", || {
+        let number = CALLS.get(request)?.draft.lock_unpoisoned().timeout;
+        // SAFETY: the caller gives a place for the result.
+        unsafe { call::put(microseconds, number, "the time-out") }
+    })
 }
 
 pub(crate) unsafe extern "C" fn set_priority(

@@ -1,6 +1,6 @@
 //! The functions that a backend's library defines for the server.
 
-use galatea_triton_c::{Hook, Library, Requirements, abi};
+use galatea_triton_c::{Hook, Library, abi};
 use galatea_types::{Error, Result};
 
 type BackendHook = Hook<(*mut abi::Backend,)>;
@@ -10,11 +10,7 @@ type InstanceHook = Hook<(*mut abi::ModelInstance,)>;
 type ExecuteHook = Hook<(*mut abi::ModelInstance, *mut *mut abi::Request, u32)>;
 
 /// The one function that every backend must define.
-const EXECUTE: &str = "TRITONBACKEND_ModelInstanceExecute";
-
-/// The requirements for a library.
-pub(crate) const REQUIREMENTS: Requirements<'static> =
-    Requirements { kind: "Triton backend", must_define: &[EXECUTE] };
+pub(crate) const EXECUTE: &str = "TRITONBACKEND_ModelInstanceExecute";
 
 /// The hooks of a library. All but one are optional.
 pub(crate) struct Hooks {

@@ -1,17 +1,12 @@
 //! Inspects models whose backend is a library, without opening it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use galatea_backend::{CompletionContext, Inspector, MissingModelInfo};
 use galatea_config::{ConfigDraft, ModelConfig};
-use galatea_triton_c::{LibraryFile, objects::OBJECTS};
 use galatea_types::{Error, Result};
 
-use crate::{
-    hooks::REQUIREMENTS,
-    offer::BACKEND,
-    search::{find_library, library_name},
-};
+use crate::search::{LIBRARIES, find_library};
 
 /// The inspector for models of one backend: the library's file is read, and no code of it runs.
 #[derive(Clone, Debug)]
@@ -26,11 +21,27 @@ impl LibraryInspector {
     pub fn new(name: impl Into<String>, directory: PathBuf) -> Self {
         Self { name: name.into(), directory }
     }
+
+    fn file_name(&self) -> String {
+        LIBRARIES.file_name(&self.name)
+    }
+
+    /// Returns the library for a model with these folders.
+    fn library(&self, folders: &[&Path]) -> Option<PathBuf> {
+        let own = self.directory.join(&self.name);
+        find_library(&self.name, folders.iter().copied().chain([&*own]))
+    }
 }
 
 impl Inspector for LibraryInspector {
     fn has_runtime(&self, runtime: &str) -> bool {
-        runtime == library_name(&self.name)
+        runtime == self.file_name()
+    }
+
+    fn program(&self, folders: &[&Path]) -> Option<String> {
+        let path = self.library(folders)?;
+        let facts = LIBRARIES.inspect(&path).ok()?;
+        Some(format!("'{}': {facts}", path.display()))
     }
 
     /// Leaves a configuration with all tensors as it is. For others only the library knows.
@@ -44,22 +55,15 @@ impl Inspector for LibraryInspector {
         }
         Err(MissingModelInfo(format!(
             "only {} knows the inputs and outputs of the model, and it is not opened for a check",
-            library_name(&self.name)
+            self.file_name()
         ))
         .into())
     }
 
     fn inspect(&self, _: &ModelConfig, context: &CompletionContext<'_>) -> Result<()> {
-        let own = self.directory.join(&self.name);
-        let folders = [context.version_dir, context.model_dir, &own];
-        let path = find_library(&self.name, folders).ok_or_else(|| {
-            let text = format!("{} is not there", library_name(&self.name));
-            Error::invalid_arg(text)
-        })?;
-        let file = LibraryFile::read(&path).map_err(|error| {
-            let text = format!("'{}' cannot be opened: {error}", path.display());
-            Error::invalid_arg(text)
-        })?;
-        file.check(&path, &REQUIREMENTS, &[&OBJECTS, &BACKEND])
+        let path = self
+            .library(&[context.version_dir, context.model_dir])
+            .ok_or_else(|| Error::invalid_arg(format!("{} is not there", self.file_name())))?;
+        LIBRARIES.inspect(&path).map(drop)
     }
 }

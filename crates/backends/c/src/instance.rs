@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use galatea_backend::{Batch, InstanceSpec, ModelInstance, TakenRequest};
 use galatea_config::ModelConfig;
 use galatea_triton_c::{Registered, abi};
-use galatea_types::{Error, LockExt as _, Result};
+use galatea_types::{Error, LockExt as _, Result, late_work};
+use smallvec::SmallVec;
 
 use crate::{
     instance_object::{INSTANCES, InstanceObject},
@@ -14,6 +15,9 @@ use crate::{
     request::{REQUESTS, RequestObject, inputs_for_model},
     response,
 };
+
+/// Most requests of a batch that are listed without memory of their own.
+const MOST_INLINE: usize = 4;
 
 /// An instance. Its library is told to end it when this is dropped, and requests that the library still has are failed.
 pub(crate) struct CInstance {
@@ -76,15 +80,15 @@ impl CInstance {
         };
         let cancellation = batch.pending_at(index)?.context.cancellation.clone();
         let is_taken = self.config.is_decoupled();
-        let (mut head, sender) = match is_taken {
+        let (head, sender) = match is_taken {
             true => {
-                let TakenRequest { request, responder } = batch.take(index)?;
+                let TakenRequest { mut request, responder } = batch.take(index)?;
+                // The library gets them as tensors of the model.
+                request.take_inputs();
                 (request, Some(responder))
             }
-            false => (batch.request(index)?.clone(), None),
+            false => (batch.request(index)?.without_inputs(), None),
         };
-        // The library gets them as tensors of the model.
-        head.take_inputs();
         let outlet = Outlet::new(OutletParts {
             head,
             model: self.model.object().clone(),
@@ -126,16 +130,19 @@ impl CInstance {
 
 impl ModelInstance for CInstance {
     fn execute(&mut self, batch: &mut Batch) {
-        let mut executed = Vec::with_capacity(batch.len());
+        let mut executed = SmallVec::<[_; MOST_INLINE]>::new();
         for index in 0..batch.len() {
             executed.extend(self.prepare(batch, index));
         }
         if executed.is_empty() {
             return;
         }
-        let mut handles: Vec<_> = executed.iter().map(|request| request.handle).collect();
+        let handles = executed.iter().map(|request: &ExecutingRequest| request.handle);
+        let mut handles: SmallVec<[_; MOST_INLINE]> = handles.collect();
         *self.object.times.lock_unpoisoned() = None;
-        let result = self.model.backend.hooks.execute(self.handle(), &mut handles);
+        // A library may wait for a model that it calls by ways that its file does not show.
+        let result =
+            late_work::without(|| self.model.backend.hooks.execute(self.handle(), &mut handles));
         let times = self.object.times.lock_unpoisoned().take();
         if let Some(times) = times {
             batch.set_compute_times(times.input_done, times.output_start);

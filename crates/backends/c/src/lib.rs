@@ -3,7 +3,8 @@
 //! The library calls functions of this program ([`BACKEND`] and those of `galatea-triton-c`), and this program calls its hooks.
 //!
 //! # Invariants
-//! - Hooks are called in Triton's order. An instance is made, used and ended on its own thread.
+//! - Hooks are called in Triton's order. An instance is made and ended on its own thread. It executes there, or on the thread that
+//!   brings a request, never on two at a time.
 //! - A request is the library's until it releases it, once. Its responses may come before and after that, from any thread.
 //! - No lock is held while a library runs, but that which makes others wait until it is initialised.
 //! - Callers of other models get their requests back when nobody reads their inputs any more.
@@ -42,7 +43,7 @@ mod trace;
 pub use backend::{CBackend, CBackendOptions};
 pub use inspector::LibraryInspector;
 pub use offer::BACKEND;
-pub use search::{backend_of, find_library, library_name};
+pub use search::{LIBRARIES, find_library};
 
 /// The number that says that a backend or model is a folder of files.
 const FILE_SYSTEM: u32 = 0;

@@ -66,6 +66,12 @@ impl Model for CModel {
         !self.waits
     }
 
+    /// The interface names no thread for executions. A library that may call the server in an execution, and wait for it, executes
+    /// on the instance's thread.
+    fn computes_on_any_thread(&self) -> bool {
+        !self.waits && self.loaded.backend.executes_on_any_thread
+    }
+
     fn has_readiness_check(&self) -> bool {
         self.loaded.backend.hooks.has_readiness_check()
     }

@@ -119,6 +119,9 @@ galatea_triton_c::functions_offered! {
         "TRITONSERVER_InferenceRequestSetId" = call::set_id;
         "TRITONSERVER_InferenceRequestFlags" = call::request_flags;
         "TRITONSERVER_InferenceRequestSetFlags" = call::set_flags;
+        "TRITONSERVER_InferenceRequestCorrelationId" = call::correlation_id;
+        "TRITONSERVER_InferenceRequestCorrelationIdString" = call::correlation_id_string;
+        "TRITONSERVER_InferenceRequestTimeoutMicroseconds" = call::timeout;
         "TRITONSERVER_InferenceRequestSetCorrelationId" = call::set_correlation_id;
         "TRITONSERVER_InferenceRequestSetCorrelationIdString" = call::set_correlation_id_string;
         "TRITONSERVER_InferenceRequestSetPriority" = call::set_priority;
@@ -155,11 +158,8 @@ galatea_triton_c::functions_offered! {
     }
     unsupported {
         "TRITONSERVER_InferenceRequestAddRawInput"
-        "TRITONSERVER_InferenceRequestCorrelationId"
-        "TRITONSERVER_InferenceRequestCorrelationIdString"
         "TRITONSERVER_InferenceRequestPriority"
         "TRITONSERVER_InferenceRequestPriorityUInt64"
-        "TRITONSERVER_InferenceRequestTimeoutMicroseconds"
         "TRITONSERVER_InferenceResponseOutputClassificationLabel"
         "TRITONSERVER_InferenceTraceNew"
         "TRITONSERVER_InferenceTraceTensorNew"

@@ -45,8 +45,12 @@ struct Progress {
     sender: Option<ResponseSender>,
     /// Events that are not sent yet.
     events: VecDeque<Event>,
+    /// The end of the request, if it is not sent yet.
+    last: Option<LastResponse>,
     is_sending: bool,
     has_last: bool,
+    /// True if somebody waits for the end.
+    is_awaited: bool,
     /// True if the library returned the request to be executed again.
     is_again: bool,
     times: Option<ComputeTimes>,
@@ -55,9 +59,11 @@ struct Progress {
 enum Event {
     State(Tensor),
     Response(Content),
-    Last(Option<Content>),
     Report(ResponseRecord),
 }
+
+/// The last response; `None` for an end without one.
+type LastResponse = Option<Content>;
 
 /// The instants that a library has reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +111,7 @@ impl Outlet {
     /// The request has its last response already.
     pub fn send(&self, content: Option<Content>, is_last: bool) -> Result<()> {
         match (content, is_last) {
-            (content, true) => self.add(Event::Last(content)),
+            (content, true) => accepted(self.end(content)),
             (Some(content), false) => self.add(Event::Response(content)),
             (None, false) => Ok(()),
         }
@@ -136,18 +142,13 @@ impl Outlet {
 
     /// Notes that the request is to be executed again.
     pub fn execute_again(&self) {
-        self.progress.lock_unpoisoned().is_again = true;
-        self.has_ended.notify_all();
+        let mut progress = self.progress.lock_unpoisoned();
+        progress.is_again = true;
+        self.tell_of_end(&progress);
     }
 
     fn add(&self, event: Event) -> Result<()> {
-        match self.add_unless_ended(event)? {
-            true => Ok(()),
-            false => {
-                let text = "the request has its last response already".to_owned();
-                Err(Error::invalid_arg(text.clone()).with_source(Misuse(text)))
-            }
-        }
+        accepted(self.add_unless_ended(event)?)
     }
 
     fn add_unless_ended(&self, event: Event) -> Result<bool> {
@@ -161,13 +162,22 @@ impl Outlet {
             );
             return Err(Error::unavailable(text));
         }
-        progress.has_last = matches!(event, Event::Last(_));
         progress.events.push_back(event);
-        if progress.has_last {
-            self.has_ended.notify_all();
-        }
         self.drain(progress);
         Ok(true)
+    }
+
+    /// Ends the request, unless it has ended.
+    fn end(&self, last: LastResponse) -> bool {
+        let mut progress = self.progress.lock_unpoisoned();
+        if progress.has_last {
+            return false;
+        }
+        progress.has_last = true;
+        progress.last = Some(last);
+        self.tell_of_end(&progress);
+        self.drain(progress);
+        true
     }
 
     /// Sends the waiting events, unless another thread does. The lock is not held meanwhile: a client may be another library, which is
@@ -178,31 +188,44 @@ impl Outlet {
         }
         let Some(mut sender) = progress.sender.take() else { return };
         progress.is_sending = true;
-        while let Some(event) = progress.events.pop_front() {
+        loop {
+            let event = progress.events.pop_front();
+            let last = if event.is_none() { progress.last.take() } else { None };
+            if event.is_none() && last.is_none() {
+                progress.is_sending = false;
+                progress.sender = Some(sender);
+                return;
+            }
             let times = progress.times.take();
             drop(progress);
             if let Some(ComputeTimes { input_done, output_start }) = times {
                 sender.set_compute_times(input_done, output_start);
             }
             match event {
-                Event::State(state) => log_failure(sender.set_state(state)),
-                Event::Report(record) => sender.report(&record),
-                Event::Response(content) => sender.send(content),
-                Event::Last(content) => {
-                    sender.finish(content);
+                Some(Event::State(state)) => log_failure(sender.set_state(state)),
+                Some(Event::Report(record)) => sender.report(&record),
+                Some(Event::Response(content)) => sender.send(content),
+                None => {
+                    sender.finish(last.flatten());
                     self.progress.lock_unpoisoned().is_sending = false;
                     return;
                 }
             }
             progress = self.progress.lock_unpoisoned();
         }
-        progress.is_sending = false;
-        progress.sender = Some(sender);
+    }
+
+    /// Wakes the waiting thread, if there is one: without one the call of the system would be for nothing.
+    fn tell_of_end(&self, progress: &Progress) {
+        if progress.is_awaited {
+            self.has_ended.notify_all();
+        }
     }
 
     /// Waits until the library has sent the last response, or returns the request to be executed again.
     pub fn wait(&self) {
         let mut progress = self.progress.lock_unpoisoned();
+        progress.is_awaited = true;
         while !progress.has_last && !progress.is_again {
             progress = self.has_ended.wait_unpoisoned(progress);
         }
@@ -212,10 +235,12 @@ impl Outlet {
     pub fn leave(&self, batch: &mut Batch, index: usize) {
         let mut progress = self.progress.lock_unpoisoned();
         if progress.has_last {
-            let events = std::mem::take(&mut progress.events);
+            let (events, last) = (std::mem::take(&mut progress.events), progress.last.take());
             let times = progress.times.take();
             drop(progress);
-            return answer(batch, index, events, times);
+            set_times(batch, index, times);
+            let content = only_content(batch, index, events, last.flatten());
+            return batch.respond_with(index, content);
         }
         if progress.is_again {
             drop(progress);
@@ -247,7 +272,7 @@ impl Outlet {
 
     /// Ends the request with an error, unless it has its last response.
     pub fn fail(&self, error: &Error) {
-        let _ = self.add_unless_ended(Event::Last(Some(Err(error.clone()))));
+        self.end(Some(Err(error.clone())));
     }
 }
 
@@ -257,30 +282,49 @@ fn log_failure(result: Result<()>) {
     }
 }
 
-/// Gives a batch the one response that a request must have.
-fn answer(batch: &mut Batch, index: usize, events: VecDeque<Event>, times: Option<ComputeTimes>) {
-    let (mut contents, mut states) = (Vec::new(), Vec::new());
-    for event in events {
-        match event {
-            Event::State(state) => states.push(state),
-            Event::Report(_) => {}
-            Event::Response(content) => contents.push(content),
-            Event::Last(content) => contents.extend(content),
+fn accepted(is_accepted: bool) -> Result<()> {
+    match is_accepted {
+        true => Ok(()),
+        false => {
+            let text = "the request has its last response already".to_owned();
+            Err(Error::invalid_arg(text.clone()).with_source(Misuse(text)))
         }
     }
-    let count = contents.len();
-    let content = match contents.pop() {
+}
+
+fn set_times(batch: &mut Batch, index: usize, times: Option<ComputeTimes>) {
+    if let Some(ComputeTimes { input_done, output_start }) = times
+        && let Some(pending) = batch.pending_at_mut(index)
+    {
+        pending.context.timeline.input_done = Some(input_done);
+        pending.context.timeline.output_start = Some(output_start);
+    }
+}
+
+/// Returns the one response that a request must have, after the states in `events` are kept.
+fn only_content(
+    batch: &mut Batch,
+    index: usize,
+    events: VecDeque<Event>,
+    last: LastResponse,
+) -> Content {
+    let (mut count, mut only) = (0, None);
+    for event in events {
+        match event {
+            Event::State(state) => {
+                let kept = batch.pending_at_mut(index).map(|pending| pending.set_state(state));
+                log_failure(kept.unwrap_or(Ok(())));
+            }
+            Event::Report(_) => {}
+            Event::Response(content) => (count, only) = (count + 1, Some(content)),
+        }
+    }
+    if let Some(content) = last {
+        (count, only) = (count + 1, Some(content));
+    }
+    match only {
         Some(content) if count == 1 => content,
         None => Err(Error::internal("received an unexpected null response")),
         Some(_) => Err(Error::internal(format!("expected a single response, got {count}"))),
-    };
-    if let Some(pending) = batch.pending_at_mut(index) {
-        if let Some(ComputeTimes { input_done, output_start }) = times {
-            pending.context.timeline.input_done = Some(input_done);
-            pending.context.timeline.output_start = Some(output_start);
-        }
-        let kept = states.into_iter().try_for_each(|state| pending.set_state(state));
-        log_failure(kept);
     }
-    batch.respond_with(index, content);
 }

@@ -17,8 +17,7 @@ use crate::{memory, outlet::Outlet, request::split};
 pub(crate) struct OutputDraft {
     pub name: Arc<str>,
     pub data_type: DataType,
-    /// The dimensions, on the heap: libraries may hold their address while other outputs are added.
-    pub shape: Box<[i64]>,
+    pub shape: Shape,
     text: OnceLock<CString>,
     memory: Option<Draft>,
 }
@@ -38,7 +37,7 @@ enum Place {
 
 impl OutputDraft {
     pub fn new(name: Arc<str>, data_type: DataType, shape: Shape) -> Self {
-        Self { name, data_type, shape: Box::from(&*shape), text: OnceLock::new(), memory: None }
+        Self { name, data_type, shape, text: OnceLock::new(), memory: None }
     }
 
     /// Returns the size of its buffer; 0 while it has none.
@@ -80,14 +79,14 @@ impl OutputDraft {
     fn check_size(&self, byte_size: u64) -> Result<()> {
         /// Blocks up to this size are taken without a question: the allocator ends the program only beyond.
         const SMALL: u64 = 16 << 20;
-        let expected = Shape::from(&*self.shape).byte_size(self.data_type);
+        let expected = self.shape.byte_size(self.data_type);
         let expected = expected.and_then(|size| u64::try_from(size).ok());
         if self.data_type.byte_size().is_some() && expected != Some(byte_size) {
             return Err(Error::invalid_arg(format!(
                 "output '{}' of type {} and shape {} needs {} bytes, not {byte_size}",
                 self.name,
                 self.data_type,
-                Shape::from(&*self.shape),
+                self.shape,
                 expected.map_or_else(|| "too many".to_owned(), |size| size.to_string()),
             )));
         }
@@ -113,7 +112,7 @@ impl OutputDraft {
     /// # Errors
     /// It has no buffer, or its texts do not fill its shape.
     pub fn into_tensor(self, outlet: &Outlet) -> Result<Tensor> {
-        let shape = Shape::from(&*self.shape);
+        let shape = self.shape;
         let model = outlet.config.name();
         let data = match self.memory.map(|memory| memory.place) {
             Some(Place::OfClient(buffer)) => buffer.into_buffer(),
@@ -135,18 +134,18 @@ impl OutputDraft {
                 )));
             }
         }
-        let shape = for_client(&shape, &self.name, outlet);
+        let shape = for_client(shape, &self.name, outlet);
         Ok(Tensor { name: self.name, data_type: self.data_type, shape, data })
     }
 }
 
 /// Converts the dimensions of the model to those that the client expects.
-fn for_client(shape: &Shape, name: &str, outlet: &Outlet) -> Shape {
+fn for_client(shape: Shape, name: &str, outlet: &Outlet) -> Shape {
     let config = &outlet.config;
     let Some(spec) = config.output(name).filter(|spec| spec.reshape.is_some()) else {
-        return shape.clone();
+        return shape;
     };
-    let (batch, dims) = split(shape, config.has_batching());
+    let (batch, dims) = split(&shape, config.has_batching());
     let dims = reshape::to_client(spec, dims);
     batch.iter().copied().chain(dims.iter().copied()).collect()
 }

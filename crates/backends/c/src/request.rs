@@ -54,6 +54,14 @@ impl RequestObject {
         &self.outlet.head
     }
 
+    /// Returns the error of a correlation id that is asked for in a form that it does not have, in Triton's words.
+    fn other_form(&self, form: &str) -> Error {
+        let id = &self.head().id;
+        let shown = if id.is_empty() { "<id_unknown>" } else { id };
+        let text = format!("[request id: {shown}] correlation ID in request is not {form}");
+        Error::invalid_arg(text)
+    }
+
     fn parameters(&self) -> &[ReadParameter] {
         self.parameters.get_or_init(|| {
             let all = self.head().parameters.iter();
@@ -92,17 +100,21 @@ pub(crate) fn inputs_for_model(
     request: &InferRequest,
     config: &galatea_config::ModelConfig,
 ) -> Result<Vec<Tensor>> {
-    let input = |tensor: &Tensor| {
+    let are_reshaped = config.inputs().iter().any(|spec| spec.reshape.is_some());
+    let mut inputs = Vec::with_capacity(request.inputs.len());
+    for tensor in &request.inputs {
         let mut tensor = tensor.on_host()?.into_owned();
-        let spec = config.input(&tensor.name).filter(|spec| spec.reshape.is_some());
-        if let Some(spec) = spec {
+        if are_reshaped
+            && let Some(spec) = config.input(&tensor.name)
+            && spec.reshape.is_some()
+        {
             let (batch, dims) = split(&tensor.shape, config.has_batching());
             let dims = reshape::to_model(spec, false, dims);
             tensor.shape = batch.iter().copied().chain(dims.iter().copied()).collect();
         }
-        Ok(tensor)
-    };
-    request.inputs.iter().map(input).collect()
+        inputs.push(tensor);
+    }
+    Ok(inputs)
 }
 
 /// Divides dimensions into those of the batch and the others.
@@ -143,13 +155,12 @@ pub(crate) unsafe extern "C" fn request_correlation_id(
     id: *mut u64,
 ) -> *mut abi::Error {
     call::answer("TRITONBACKEND_RequestCorrelationId", || {
-        let number = match &REQUESTS.get(request)?.head().correlation_id {
+        let request = REQUESTS.get(request)?;
+        let number = match &request.head().correlation_id {
             CorrelationId::None => 0,
             CorrelationId::Number(number) => *number,
             CorrelationId::Text(_) => {
-                return Err(Error::invalid_arg(
-                    "given request's correlation id is not an unsigned int",
-                ));
+                return Err(request.other_form("an unsigned int"));
             }
         };
         // SAFETY: the caller gives a place for the result.
@@ -164,10 +175,9 @@ pub(crate) unsafe extern "C" fn request_correlation_id_string(
     call::answer("TRITONBACKEND_RequestCorrelationIdString", || {
         let request = REQUESTS.get(request)?;
         let text = match &request.head().correlation_id {
-            CorrelationId::None => "",
             CorrelationId::Text(text) => text,
-            CorrelationId::Number(_) => {
-                return Err(Error::invalid_arg("given request's correlation id is not a string"));
+            CorrelationId::None | CorrelationId::Number(_) => {
+                return Err(request.other_form("a string"));
             }
         };
         let text = request.correlation_id.get_or_init(|| text::to_c(text));

@@ -18,7 +18,7 @@ use galatea_triton_c::{
 use galatea_types::{Error, LockExt as _, ParameterValue, Parameters, Result, Shape};
 
 use crate::{
-    outlet::Outlet,
+    outlet::{Content, Outlet},
     output::OutputDraft,
     request::{REQUESTS, count, index_of},
 };
@@ -41,12 +41,28 @@ struct ResponseObject {
 
 #[derive(Default)]
 struct ResponseDraft {
-    outputs: Vec<OutputDraft>,
+    #[expect(
+        clippy::vec_box,
+        reason = "libraries hold addresses in outputs while others are added"
+    )]
+    outputs: Vec<Box<OutputDraft>>,
     parameters: Parameters,
 }
 
 /// Makes responses after its request was released.
 pub(crate) struct Factory(pub Arc<Outlet>);
+
+impl ResponseDraft {
+    fn into_content(self, outlet: &Outlet) -> Content {
+        let mut tensors = Vec::with_capacity(self.outputs.len());
+        for output in self.outputs {
+            if output.is_wanted(outlet) {
+                tensors.push(output.into_tensor(outlet)?);
+            }
+        }
+        Ok((tensors, self.parameters))
+    }
+}
 
 /// Removes what a library holds of an instance that ended.
 pub(crate) fn forget_instance(instance: usize) {
@@ -122,7 +138,10 @@ pub(crate) unsafe extern "C" fn response_output(
         let mut content = held.content.lock_unpoisoned();
         let part = RESPONSES.part(response, OUTPUT, content.outputs.len())?;
         let name = held.outlet.model.name_of(&name);
-        content.outputs.push(OutputDraft::new(name, data_type, shape));
+        if content.outputs.capacity() == 0 {
+            content.outputs.reserve_exact(held.outlet.config.outputs().len());
+        }
+        content.outputs.push(Box::new(OutputDraft::new(name, data_type, shape)));
         // SAFETY: the caller gives a place for the result.
         unsafe { call::put(output, part, "the output") }
     })
@@ -180,7 +199,8 @@ fn add_parameter(
     call::answer(function, || {
         let held = RESPONSES.get(response)?;
         // SAFETY: the callers of all functions for parameters give a terminated text.
-        let (name, value) = (unsafe { text::read(name, "the name") }?, value()?);
+        let name = unsafe { text::read(name, "the name") }?.into_owned();
+        let value = value()?;
         let parameters = &mut held.content.lock_unpoisoned().parameters;
         if parameters.len() >= MOST_PARAMETERS {
             let text = format!("a response cannot have more than {MOST_PARAMETERS} parameters");
@@ -196,8 +216,11 @@ pub(crate) unsafe extern "C" fn set_string_parameter(
     name: *const c_char,
     value: *const c_char,
 ) -> *mut abi::Error {
-    // SAFETY: the caller gives a terminated text.
-    let value = || unsafe { text::read(value, "the value") }.map(ParameterValue::String);
+    let value = || {
+        // SAFETY: the caller gives a terminated text.
+        let text = unsafe { text::read(value, "the value") }?;
+        Ok(ParameterValue::String(text.into_owned()))
+    };
     add_parameter("TRITONBACKEND_ResponseSetStringParameter", response, name, value)
 }
 
@@ -239,12 +262,7 @@ pub(crate) unsafe extern "C" fn response_send(
         let draft = std::mem::take(&mut *held.content.lock_unpoisoned());
         let content = match errors::read(error) {
             Some(error) => Err(error),
-            None => {
-                let outlet = &held.outlet;
-                let outputs = draft.outputs.into_iter().filter(|output| output.is_wanted(outlet));
-                let outputs: Result<_> = outputs.map(|output| output.into_tensor(outlet)).collect();
-                outputs.map(|outputs| (outputs, draft.parameters))
-            }
+            None => draft.into_content(&held.outlet),
         };
         held.outlet.send(Some(content), flags & flag::RESPONSE_FINAL != 0)
     })

@@ -2,10 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the name of a backend's library.
-pub fn library_name(backend: &str) -> String {
-    format!("libtriton_{backend}.so")
-}
+use galatea_triton_c::{LibraryKind, Requirements, abi, objects::OBJECTS};
+
+use crate::{hooks::EXECUTE, offer::BACKEND};
+
+/// The libraries of backends.
+pub static LIBRARIES: LibraryKind = LibraryKind {
+    prefix: "libtriton_",
+    interface: "TRITONBACKEND",
+    offered: abi::BACKEND_VERSION,
+    requirements: Requirements { kind: "Triton backend", must_define: &[EXECUTE] },
+    offers: &[&OBJECTS, &BACKEND],
+};
 
 /// Returns the library of a backend in the first of these folders that has it. Triton looks into the folder of the version, that
 /// of the model, and the backend's own.
@@ -13,13 +21,8 @@ pub fn find_library<'a>(
     backend: &str,
     folders: impl IntoIterator<Item = &'a Path>,
 ) -> Option<PathBuf> {
-    let name = library_name(backend);
+    let name = LIBRARIES.file_name(backend);
     folders.into_iter().map(|folder| folder.join(&name)).find(|path| path.is_file())
-}
-
-/// Returns the backend of a library's name.
-pub fn backend_of(library: &str) -> Option<&str> {
-    library.strip_prefix("libtriton_")?.strip_suffix(".so")
 }
 
 #[cfg(test)]

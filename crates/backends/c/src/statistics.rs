@@ -1,7 +1,7 @@
 //! Times that libraries report: of requests, of executions, of single responses.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::{Duration, Instant},
 };
 
@@ -23,26 +23,37 @@ static STATISTICS: Table<abi::ResponseStatistics, Mutex<ResponseTimes>> = Table:
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nanoseconds(pub u64);
 
-/// The moment at which times are read, by both clocks.
+/// A moment by both clocks, from which other moments are counted.
 #[derive(Clone, Copy)]
-struct Now {
+struct Anchor {
     instant: Instant,
     nanoseconds: u64,
 }
 
-impl Now {
+/// The anchor of all reports: the one of some readings between which least time passed, so that a thread that lost its processor
+/// in one of them shifts no times.
+static ANCHOR: LazyLock<Anchor> = LazyLock::new(|| {
+    let readings = (0..16).map(|_| (Anchor::read(), Instant::now()));
+    let nearest = readings.min_by_key(|(anchor, after)| *after - anchor.instant);
+    nearest.map_or_else(Anchor::read, |(anchor, _)| anchor)
+});
+
+impl Anchor {
+    /// Reads the clocks. The instant is the earlier one, so that no converted time lies in the future.
     fn read() -> Self {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-        let nanoseconds = seconds.saturating_mul(1_000_000_000);
-        let nanoseconds = nanoseconds.saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0));
-        Self { instant: Instant::now(), nanoseconds }
+        let instant = Instant::now();
+        let nanoseconds = galatea_system::monotonic_nanoseconds();
+        Self { instant, nanoseconds }
     }
 
-    /// Returns the instant; `None` if it is in the future, or longer ago than the clock knows.
+    /// Returns the instant; `None` if it is further away than the clock knows.
     fn convert(self, time: Nanoseconds) -> Option<Instant> {
-        let ago = self.nanoseconds.checked_sub(time.0)?;
-        self.instant.checked_sub(Duration::from_nanos(ago))
+        match time.0.checked_sub(self.nanoseconds) {
+            Some(later) => self.instant.checked_add(Duration::from_nanos(later)),
+            None => {
+                self.instant.checked_sub(Duration::from_nanos(self.nanoseconds.abs_diff(time.0)))
+            }
+        }
     }
 }
 
@@ -52,11 +63,12 @@ fn times(start: u64, compute_start: u64, compute_end: u64, end: u64) -> Option<C
     if start == 0 || !is_in_order {
         return None;
     }
-    let now = Now::read();
-    Some(ComputeTimes {
-        input_done: now.convert(Nanoseconds(compute_start))?,
-        output_start: now.convert(Nanoseconds(compute_end))?,
-    })
+    let anchor = *ANCHOR;
+    let output_start = anchor.convert(Nanoseconds(compute_end))?;
+    if output_start > Instant::now() {
+        return None;
+    }
+    Some(ComputeTimes { input_done: anchor.convert(Nanoseconds(compute_start))?, output_start })
 }
 
 pub(crate) unsafe extern "C" fn report_statistics(
@@ -233,7 +245,7 @@ mod tests {
 
     #[test]
     fn impossible_times_are_not_used() {
-        let now = Now::read();
+        let now = Anchor::read();
         let at = |ago: u64| now.nanoseconds - ago;
         let good = times(at(4000), at(3000), at(2000), at(1000)).expect("in order");
         assert_eq!(good.output_start - good.input_done, Duration::from_nanos(1000));

@@ -77,8 +77,8 @@ impl Inspector for PythonInspector {
         self.defaults.default_runtime()
     }
 
-    fn program_file(&self) -> Option<&Path> {
-        self.defaults.files.as_ref().map(|files| &*files.model_py)
+    fn program(&self, _: &[&Path]) -> Option<String> {
+        self.defaults.files.as_ref().map(|files| format!("'{}'", files.model_py.display()))
     }
 
     fn complete_config(

@@ -17,4 +17,7 @@ mod library;
 mod model;
 mod state;
 
-pub use self::libraries::{AgentLibraries, UncalledAgent};
+pub use self::{
+    libraries::{AgentLibraries, UncalledAgent},
+    library::LIBRARIES,
+};

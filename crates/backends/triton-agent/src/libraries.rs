@@ -9,7 +9,10 @@ use std::{
 use galatea_engine::{AgentAnswer, AgentContext, RepositoryAgent};
 use galatea_types::{Error, LockExt as _, Result};
 
-use crate::{agent::LibraryAgent, library::OpenAgent};
+use crate::{
+    agent::LibraryAgent,
+    library::{LIBRARIES, OpenAgent},
+};
 
 /// The agents in a folder. Each is opened when a model first names it, and stays open.
 #[derive(Debug)]
@@ -33,17 +36,14 @@ impl AgentLibraries {
     /// # Errors
     /// `InvalidArg` if there is none, with Triton's text.
     pub fn library(&self, name: &str) -> Result<PathBuf> {
-        let file = format!("libtritonrepoagent_{name}.so");
-        let is_plain = !name.contains(['/', '\0']) && !name.is_empty() && name != "..";
-        let path = self.directory.join(name).join(&file);
-        if is_plain && path.is_file() {
-            return Ok(path);
-        }
-        Err(Error::invalid_arg(format!(
-            "unable to find '{file}' for repo agent '{name}', searched: {}. Correct its name, name its folder with \
-             --repoagent-directory, or remove it from 'model_repository_agents'",
-            self.directory.display()
-        )))
+        LIBRARIES.find(&self.directory, name).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "unable to find '{}' for repo agent '{name}', searched: {}. Correct its name, name its folder with \
+                 --repoagent-directory, or remove it from 'model_repository_agents'",
+                LIBRARIES.file_name(name),
+                self.directory.display()
+            ))
+        })
     }
 
     /// Returns the agent of this name, and opens its library if necessary. A failure is not kept: the next load tries again.
@@ -74,23 +74,32 @@ impl AgentLibraries {
     }
 }
 
-/// An agent whose library is there, and is not called: `galatea check` runs no code.
+/// An agent whose library fits, and is not called: `galatea check` runs no code.
 #[derive(Debug)]
-pub struct UncalledAgent;
+pub struct UncalledAgent {
+    /// Its file, and what that says about it.
+    program: String,
+}
 
 impl RepositoryAgent for UncalledAgent {
+    fn program(&self) -> Option<&str> {
+        Some(&self.program)
+    }
+
     fn on_load(&self, _: &AgentContext<'_>) -> Result<AgentAnswer> {
         Ok(AgentAnswer::default())
     }
 }
 
 impl AgentLibraries {
-    /// Returns an agent that is not called, if the library of this name is there.
+    /// Returns an agent that is not called, if the library of this name could be opened.
     ///
     /// # Errors
-    /// Those of [`AgentLibraries::library`].
+    /// Those of [`AgentLibraries::library`], and why the library could not be opened.
     pub fn find(&self, name: &str) -> Result<Arc<dyn RepositoryAgent>> {
-        self.library(name).map(|_: PathBuf| Arc::new(UncalledAgent) as Arc<dyn RepositoryAgent>)
+        let path = self.library(name)?;
+        let program = format!("'{}': {}", path.display(), LIBRARIES.inspect(&path)?);
+        Ok(Arc::new(UncalledAgent { program }))
     }
 }
 
@@ -115,6 +124,7 @@ mod tests {
         let text = agents.open("own").expect_err("no library");
         assert!(text.message().contains("libtritonrepoagent_own.so' cannot be opened as a"));
         assert!(agents.opened().is_empty());
-        agents.find("own").expect("its file is there");
+        let text = agents.find("own").expect_err("no library either");
+        assert!(text.message().contains("libtritonrepoagent_own.so' cannot be opened as a"));
     }
 }

@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use galatea_triton_c::{Hook, Library, Registered, Requirements, abi, objects::OBJECTS};
+use galatea_triton_c::{
+    Hook, Library, LibraryKind, Registered, Requirements, abi, objects::OBJECTS,
+};
 use galatea_types::{Error, Result};
 
 use crate::{
@@ -16,6 +18,15 @@ use crate::{
 
 /// The only hook that every agent has.
 const ACTION: &str = "TRITONREPOAGENT_ModelAction";
+
+/// The libraries of agents.
+pub static LIBRARIES: LibraryKind = LibraryKind {
+    prefix: "libtritonrepoagent_",
+    interface: "TRITONREPOAGENT",
+    offered: abi::AGENT_VERSION,
+    requirements: Requirements { kind: "Triton repository agent", must_define: &[ACTION] },
+    offers: &[&OBJECTS, &FUNCTIONS],
+};
 
 type AgentHook = Hook<(*mut abi::Agent,)>;
 type ModelHook = Hook<(*mut abi::Agent, *mut abi::AgentModel)>;
@@ -40,8 +51,7 @@ impl OpenAgent {
     /// # Errors
     /// Why the library cannot be opened, or its own error.
     pub fn open(path: &Path) -> Result<Self> {
-        let requirements = Requirements { kind: "Triton repository agent", must_define: &[ACTION] };
-        let library = Library::open(path, &requirements, &[&OBJECTS, &FUNCTIONS])?;
+        let library = LIBRARIES.open(path)?;
         let missing = || Error::internal(format!("'{}' has lost {ACTION}", path.display()));
         // SAFETY: the interface gives the functions of these names these types.
         let (begin, hooks) = unsafe {

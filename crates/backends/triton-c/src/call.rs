@@ -61,14 +61,20 @@ fn panicked(function: &'static str, panic: &(dyn Any + Send)) -> Error {
 ///
 /// # Safety
 /// Null, or a place that may be written.
+#[inline]
 pub unsafe fn put<T>(place: *mut T, value: T, name: &str) -> Result<()> {
     if place.is_null() {
-        let text = format!("the place for {name} is null");
-        return Err(Error::invalid_arg(text.clone()).with_source(Misuse(text)));
+        return Err(null_place(name));
     }
     // SAFETY: the caller's word.
     unsafe { place.write(value) };
     Ok(())
+}
+
+#[cold]
+fn null_place(name: &str) -> Error {
+    let text = format!("the place for {name} is null");
+    Error::invalid_arg(text.clone()).with_source(Misuse(text))
 }
 
 /// Writes a result to the place that a library gives for it, if it gives one.

@@ -17,10 +17,14 @@ mod library;
 mod misuse;
 pub mod objects;
 mod offer;
+mod since;
 mod table;
 pub mod text;
 
 pub use hook::{Hook, HookArgument, HookArguments};
-pub use library::{Library, LibraryFile, LibraryFileError, Requirements};
+pub use library::{
+    Library, LibraryFacts, LibraryFile, LibraryFileError, LibraryKind, Requirements,
+};
 pub use offer::{Address, Function, Offer};
+pub use since::{CalledVersion, Version, newer_version};
 pub use table::{Kind, Registered, Table};

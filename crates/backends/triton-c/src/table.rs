@@ -121,6 +121,7 @@ impl<H, T> Table<H, T> {
     ///
     /// # Errors
     /// `InvalidArg` with the cause [`Misuse`](crate::call::Misuse) if it is no handle of a live object of this kind.
+    #[inline]
     pub fn get(&self, handle: *const H) -> Result<Arc<T>> {
         let fields = self.fields(handle, self.kind)?;
         self.find(fields).ok_or_else(|| self.released(self.kind))
@@ -190,27 +191,29 @@ impl<H, T> Table<H, T> {
     ///
     /// # Errors
     /// Those of [`Table::get`].
+    #[inline]
     pub fn of_part<P>(&self, handle: *const P, kind: Kind) -> Result<(Arc<T>, usize)> {
         let fields = self.fields(handle, kind)?;
         let object = self.find(fields).ok_or_else(|| self.released(kind))?;
         Ok((object, fields.part))
     }
 
+    #[inline]
     fn fields<P>(&self, handle: *const P, kind: Kind) -> Result<Fields> {
         let fields = Fields::of(handle.addr());
         match () {
+            () if fields.kind == kind.number => Ok(fields),
             () if handle.is_null() => Err(misuse(format!("the {} is null", kind.name))),
-            () if fields.kind != kind.number => {
-                Err(misuse(format!("the pointer is no {}", kind.name)))
-            }
-            () => Ok(fields),
+            () => Err(misuse(format!("the pointer is no {}", kind.name))),
         }
     }
 
+    #[cold]
     fn released(&self, kind: Kind) -> Error {
         misuse(format!("the {} was released before", kind.name))
     }
 
+    #[inline]
     fn find(&self, fields: Fields) -> Option<Arc<T>> {
         let held = self.place_in_use(fields.index)?.lock_unpoisoned();
         (held.generation == fields.generation).then(|| held.object.clone()).flatten()
@@ -242,6 +245,7 @@ impl<H, T> Table<H, T> {
         Ok(spare.next - 1)
     }
 
+    #[cold]
     fn full(&self) -> Error {
         Error::unavailable(format!(
             "{} objects {} are in use, the most that there may be: the library does not release them",
@@ -257,6 +261,7 @@ impl<H, T> Table<H, T> {
         chunk.get(index % CHUNK)
     }
 
+    #[inline]
     fn place_in_use(&self, index: usize) -> Option<&Place<T>> {
         self.chunks.get(index / CHUNK)?.get()?.get(index % CHUNK)
     }
@@ -298,6 +303,7 @@ impl<H, T> fmt::Debug for Table<H, T> {
     }
 }
 
+#[cold]
 fn misuse(text: String) -> Error {
     Error::invalid_arg(text.clone()).with_source(crate::misuse::Misuse(text))
 }

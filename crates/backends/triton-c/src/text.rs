@@ -1,6 +1,9 @@
 //! Texts from and for libraries.
 
-use std::ffi::{CStr, CString, c_char};
+use std::{
+    borrow::Cow,
+    ffi::{CStr, CString, c_char},
+};
 
 use galatea_types::{Error, Result};
 
@@ -10,8 +13,8 @@ use galatea_types::{Error, Result};
 /// The text is null; `name` says which it is.
 ///
 /// # Safety
-/// Null, or a text that ends with a zero byte and does not change meanwhile.
-pub unsafe fn read(text: *const c_char, name: &str) -> Result<String> {
+/// Null, or a text that ends with a zero byte and does not change while the result is used.
+pub unsafe fn read<'a>(text: *const c_char, name: &str) -> Result<Cow<'a, str>> {
     // SAFETY: the caller's word.
     let text = unsafe { read_if_any(text) };
     text.ok_or_else(|| Error::invalid_arg(format!("{name} is null")))
@@ -21,12 +24,13 @@ pub unsafe fn read(text: *const c_char, name: &str) -> Result<String> {
 ///
 /// # Safety
 /// The condition of [`read`].
-pub unsafe fn read_if_any(text: *const c_char) -> Option<String> {
+pub unsafe fn read_if_any<'a>(text: *const c_char) -> Option<Cow<'a, str>> {
     if text.is_null() {
         return None;
     }
     // SAFETY: the caller's word.
-    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(text.to_str().map_or_else(|_| text.to_string_lossy(), Cow::Borrowed))
 }
 
 /// Makes a text for a library. It ends where the text has a zero byte.

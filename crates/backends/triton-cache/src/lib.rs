@@ -15,5 +15,5 @@ mod library;
 
 pub use self::{
     cache::LibraryCache,
-    library::{CacheSettings, FUNCTIONS},
+    library::{CacheSettings, FUNCTIONS, LIBRARIES},
 };

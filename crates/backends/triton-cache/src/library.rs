@@ -8,7 +8,9 @@ use std::{
 };
 
 use galatea_response_cache::CacheKey;
-use galatea_triton_c::{Hook, Library, Offer, Requirements, abi, objects::OBJECTS, text};
+use galatea_triton_c::{
+    Hook, Library, LibraryKind, Offer, Requirements, abi, objects::OBJECTS, text,
+};
 use galatea_types::{Code, Error, Result};
 use serde_json::{Map, Value};
 
@@ -39,6 +41,15 @@ const HOOKS: [&str; 4] = [
     "TRITONCACHE_CacheInsert",
 ];
 
+/// The libraries of caches.
+pub static LIBRARIES: LibraryKind = LibraryKind {
+    prefix: "libtritoncache_",
+    interface: "TRITONCACHE",
+    offered: abi::CACHE_VERSION,
+    requirements: Requirements { kind: "Triton cache", must_define: &HOOKS },
+    offers: &[&OBJECTS, &FUNCTIONS],
+};
+
 type InitializeHook = Hook<(*mut *mut abi::Cache, *const c_char)>;
 type FinalizeHook = Hook<(*mut abi::Cache,)>;
 type EntryHook =
@@ -61,17 +72,10 @@ impl CacheSettings {
     /// # Errors
     /// `InvalidArg` if there is none, with Triton's text.
     pub fn library(&self) -> Result<PathBuf> {
-        let (name, folder) = (&self.name, self.directory.display());
-        let file = format!("libtritoncache_{name}.so");
-        let is_plain = !name.contains(['/', '\0']) && !name.is_empty() && name != "..";
-        let path = self.directory.join(name).join(&file);
-        match is_plain && path.is_file() {
-            true => Ok(path),
-            false => {
-                let text = format!("unable to find '{file}' for cache. Searched: {folder}");
-                Err(Error::invalid_arg(text))
-            }
-        }
+        LIBRARIES.find(&self.directory, &self.name).ok_or_else(|| {
+            let (file, folder) = (LIBRARIES.file_name(&self.name), self.directory.display());
+            Error::invalid_arg(format!("unable to find '{file}' for cache. Searched: {folder}"))
+        })
     }
 
     /// Returns the settings in the form that libraries get, an object of texts.
@@ -103,8 +107,7 @@ impl CacheLibrary {
     /// # Errors
     /// Why the library cannot be opened, or its own error.
     pub fn open(path: &Path, settings: &CacheSettings) -> Result<Self> {
-        let requirements = Requirements { kind: "Triton cache", must_define: &HOOKS };
-        let library = Library::open(path, &requirements, &[&OBJECTS, &FUNCTIONS])?;
+        let library = LIBRARIES.open(path)?;
         let missing = || Error::internal(format!("'{}' has lost a function", path.display()));
         let [initialize, finalize, look_up, insert] = HOOKS;
         // SAFETY: the interface gives the functions of these names these types.

@@ -21,9 +21,10 @@ pub trait Inspector: Send + Sync {
         None
     }
 
-    /// Returns the file that runs the backend's models, if it is none of the program's: all that a reader of the model's
-    /// configuration cannot see. The default returns none.
-    fn program_file(&self) -> Option<&Path> {
+    /// Returns the file that runs a model with these folders, in quotes and with what it tells, if it is none of the program's:
+    /// all that a reader of the model's configuration cannot see. The default returns none.
+    fn program(&self, folders: &[&Path]) -> Option<String> {
+        let _ = folders;
         None
     }
 

@@ -138,9 +138,9 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// Returns true if instances only compute, and may execute each batch on another thread: they do not wait
-    /// and keep no data on the thread. If executions turn out to be short, the thread that brings a request
-    /// then executes it instead of waking another one.
+    /// Returns true if instances may execute each batch on another thread: they keep no data on the thread, and do not wait
+    /// for work of this server. If executions turn out to be short, the thread that brings a request then executes
+    /// it instead of waking another one.
     fn computes_on_any_thread(&self) -> bool {
         false
     }

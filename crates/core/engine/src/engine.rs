@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use galatea_gpu::GpuMetrics;
 use galatea_scheduler::SequenceMemory;
 use galatea_telemetry::{
-    CustomMetric,
+    CustomMetric, ServerCounts, ServerLoad,
     metrics::{CpuMetrics, FigureSource},
 };
 use galatea_types::{Error, LockExt, Result, product};
@@ -18,7 +18,7 @@ use crate::{
     index::{self, IndexEntry},
     lifecycle::{Lifecycle, VersionState},
     manager::{ModelManager, PollOutcome},
-    metrics::ServerMetrics,
+    metrics::{ServerMetrics, server_load},
     options::EngineOptions,
     overrides::LoadOverrides,
     ready_models::ReadyModels,
@@ -296,6 +296,18 @@ impl Engine {
         })
     }
 
+    /// Returns the metrics of the server without those of its models, in the same format. Cheap with any number of models: the
+    /// queues are read now, the load is that of the last [`sample_load`](Self::sample_load).
+    pub fn server_metrics_text(&self) -> String {
+        let mut counts =
+            ServerCounts { load: self.server_load().counts.load, ..Default::default() };
+        self.models.for_each(|model| server_load::count_requests(model, &mut counts));
+        self.metrics.render_server(counts, |figures| {
+            self.availability.add_figures(figures);
+            self.control.add_figures(figures);
+        })
+    }
+
     /// Adds metrics of another part of the server to [`Engine::metrics_text`].
     pub fn add_figures(&self, source: FigureSource) {
         self.metrics.sources.lock_unpoisoned().push(source);
@@ -312,12 +324,19 @@ impl Engine {
         self.models.all().iter().map(|model| model.scheduler.release_abandoned()).sum()
     }
 
-    /// Records the load of the models for [`Engine::metrics_text`]. Intended for twice a second.
+    /// Records the load for [`Engine::metrics_text`] and [`Engine::server_load`]. Intended for twice a second.
     pub fn sample_load(&self) {
         let now = self.options.clock.now();
-        for queue in self.models.all().iter().filter_map(|model| model.instances.as_ref()) {
+        let models = self.models.all();
+        for queue in models.iter().filter_map(|model| model.instances.as_ref()) {
             queue.sample_load(now);
         }
+        self.metrics.load.sample(&models, now, &self.options.memory);
+    }
+
+    /// Returns the load of the server as of the last [`sample_load`](Self::sample_load). Takes no lock.
+    pub fn server_load(&self) -> Arc<ServerLoad> {
+        self.metrics.load.latest()
     }
 
     /// Returns the load of the server, which is that of its most loaded model ([`ServedModel::load`]).

@@ -237,6 +237,11 @@ impl ReadyModels {
         models
     }
 
+    /// Visits every ready version, in no order.
+    pub fn for_each(&self, visit: impl FnMut(&Arc<ServedModel>)) {
+        self.table.load().values().flat_map(ModelVersions::models).for_each(visit);
+    }
+
     /// Returns true if every ready version has a working instance.
     pub fn all_work(&self) -> bool {
         self.table.load().values().flat_map(ModelVersions::models).all(|model| model.is_ready())

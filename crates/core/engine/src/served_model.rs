@@ -1,6 +1,7 @@
 //! A ready model version, as requests use it.
 
 use std::{
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -45,6 +46,8 @@ pub struct ServedModel {
     pub(crate) instances: Option<Arc<QueueScheduler>>,
     /// `None` for an ensemble.
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// See [`ServedModel::library`].
+    pub(crate) library: Option<PathBuf>,
     pub(crate) statistics: Arc<ModelStatistics>,
     pub(crate) labels: Labels,
     pub(crate) load_duration: Duration,
@@ -63,6 +66,11 @@ impl ServedModel {
     /// Returns the checked configuration of the load, which requests are checked against.
     pub fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// Returns the library made for Triton or the Python code that runs it, if it is none of this server's own backends.
+    pub fn library(&self) -> Option<&Path> {
+        self.library.as_deref()
     }
 
     /// Returns its version number.

@@ -17,6 +17,7 @@ pub mod logger;
 pub mod metrics;
 mod records;
 mod responses;
+mod server_load;
 mod statistics;
 
 pub use custom::{
@@ -30,6 +31,8 @@ pub use duration_count::DurationCount;
 pub use line_limit::{LineLimit, tell_suppressed};
 pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
 pub use responses::{MAX_COUNTED_RESPONSES, ResponseOutcome, ResponseRecord, ResponseStatistics};
+pub use server_load::{ModelLoad, ServerCounts, ServerLoad};
 pub use statistics::{
-    Activity, BatchStatistics, FailureReason, ModelStatistics, RefusalReason, StatisticsSnapshot,
+    Activity, BatchStatistics, FailureReason, ModelStatistics, Progress, RefusalReason,
+    StatisticsSnapshot,
 };

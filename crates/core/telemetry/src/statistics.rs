@@ -149,6 +149,27 @@ pub struct Activity {
     pub restarts: u64,
 }
 
+/// Counts that only grow, for rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Requests that were answered, with success or failure.
+    pub ended: u64,
+    /// Requests that failed, without those that their clients cancelled.
+    pub failed: u64,
+    /// The wait of requests that succeeded.
+    pub queue: DurationCount,
+}
+
+impl Progress {
+    /// Adds what was counted between `earlier` and `later`.
+    pub fn add_since(&mut self, earlier: Self, later: Self) {
+        self.ended += later.ended.saturating_sub(earlier.ended);
+        self.failed += later.failed.saturating_sub(earlier.failed);
+        self.queue.count += later.queue.count.saturating_sub(earlier.queue.count);
+        self.queue.ns += later.queue.ns.saturating_sub(earlier.queue.ns);
+    }
+}
+
 /// The counters of a model version, shared by all threads that handle its requests.
 ///
 /// One short lock per execution keeps all figures consistent: the load tool subtracts two snapshots.
@@ -309,6 +330,17 @@ impl ModelStatistics {
         let counters = &self.recorded.lock_unpoisoned().counters;
         let StatisticsSnapshot { success, fail, execution_count: executions, .. } = counters;
         Activity { ended: success.count + fail.count, executions: *executions, pending, restarts }
+    }
+
+    /// Returns the counts for rates. It is cheaper than a snapshot.
+    pub fn progress(&self) -> Progress {
+        let counters = &self.recorded.lock_unpoisoned().counters;
+        let cancelled = counters.failures.get(FailureReason::Canceled as usize).copied();
+        Progress {
+            ended: counters.success.count + counters.fail.count,
+            failed: counters.fail.count.saturating_sub(cancelled.unwrap_or_default()),
+            queue: counters.queue,
+        }
     }
 
     /// Starts or stops recording the durations of requests for [`recent`](Self::recent).

@@ -1,6 +1,6 @@
 //! Instants as numbers of the machine's monotonic clock.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -8,29 +8,33 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockTime {
     instant: Instant,
-    ns: i128,
+    ns: u64,
 }
 
 impl ClockTime {
     /// Relates the clock to `now`, the present instant.
     pub fn new(now: Instant) -> Self {
         let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-        Self { instant: now, ns: i128::from(tv_sec) * 1_000_000_000 + i128::from(tv_nsec) }
+        let ns = i128::from(tv_sec) * 1_000_000_000 + i128::from(tv_nsec);
+        Self { instant: now, ns: u64::try_from(ns).unwrap_or(0) }
     }
 
     /// Returns the nanoseconds that the clock shows at `instant`.
     pub fn ns(&self, instant: Instant) -> u64 {
-        let after = instant.saturating_duration_since(self.instant).as_nanos();
-        let before = self.instant.saturating_duration_since(instant).as_nanos();
-        let signed = |ns: u128| i128::try_from(ns).unwrap_or(0);
-        u64::try_from(self.ns + signed(after) - signed(before)).unwrap_or(0)
+        match instant.checked_duration_since(self.instant) {
+            Some(after) => self.ns.saturating_add(nanoseconds(after)),
+            None => self.ns.saturating_sub(nanoseconds(self.instant.duration_since(instant))),
+        }
     }
+}
+
+/// Returns the nanoseconds of a duration, up to five hundred years.
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos().into())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

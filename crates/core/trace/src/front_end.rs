@@ -71,7 +71,7 @@ impl FrontEndTrace {
         let now = self.tracer.recorder().now();
         self.received = Some(now);
         if let Some(span) = &self.span {
-            span.record_at(self.names.receive_end, now);
+            span.record_all(&[(self.names.receive_end, Some(now))]);
         }
     }
 
@@ -82,8 +82,8 @@ impl FrontEndTrace {
         }
         self.span = self.tracer.choose(model, self.client.as_ref());
         if let Some(span) = &self.span {
-            span.record_at(self.names.receive_start, self.since);
-            self.received.into_iter().for_each(|at| span.record_at(self.names.receive_end, at));
+            let Names { receive_start, receive_end, .. } = self.names;
+            span.record_all(&[(receive_start, Some(self.since)), (receive_end, self.received)]);
         }
     }
 

@@ -66,7 +66,7 @@ impl Recorder {
 
     pub fn event(&self, name: &'static str, at: Instant) -> Event {
         let time = self.time.get_or_init(|| ClockTime::new(self.clock.now()));
-        Event { name, at, ns: time.ns(at) }
+        Event { name, ns: time.ns(at) }
     }
 
     /// Counts a trace, or a part of one, that finds no room.

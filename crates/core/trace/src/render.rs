@@ -3,19 +3,22 @@
 use std::fmt::Write;
 
 use crate::{
-    request_trace::{RequestTrace, TracedTensor},
+    request_trace::{Event, RequestTrace, TracedTensor},
     sink::FinishedTrace,
     tensor_text::escape,
 };
+
+/// The most bytes of an event behind the beginning that it shares with others: a name, a number and the marks around them.
+const LONGEST_EVENT: usize = 64;
 
 /// Appends the objects of a trace, separated by commas.
 pub(crate) fn trace(trace: &FinishedTrace, out: &mut String) {
     for request in &trace.requests {
         let (before, after) =
             request.events.split_at(request.events_before_model.min(request.events.len()));
-        before.iter().for_each(|event| timestamp(request.id, event.name, event.ns, out));
+        timestamps(request.id, before, out);
         model(request, out);
-        after.iter().for_each(|event| timestamp(request.id, event.name, event.ns, out));
+        timestamps(request.id, after, out);
         request.tensors.iter().for_each(|one| tensor(request.id, one, out));
     }
 }
@@ -32,13 +35,22 @@ fn number(value: impl itoa::Integer, out: &mut String) {
     out.push_str(itoa::Buffer::new().format(value));
 }
 
-fn timestamp(id: u64, name: &str, ns: u64, out: &mut String) {
-    begin(id, out);
-    out.push_str(",\"timestamps\":[{\"name\":\"");
-    out.push_str(name);
-    out.push_str("\",\"ns\":");
-    number(ns, out);
-    out.push_str("}]}");
+/// Appends an object for each event. They differ by name and time alone.
+fn timestamps(id: u64, events: &[Event], out: &mut String) {
+    let mut before = String::with_capacity(64);
+    begin(id, &mut before);
+    before.push_str(",\"timestamps\":[{\"name\":\"");
+    out.reserve(events.len() * (before.len() + LONGEST_EVENT));
+    for event in events {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push_str(&before);
+        out.push_str(event.name);
+        out.push_str("\",\"ns\":");
+        number(event.ns, out);
+        out.push_str("}]}");
+    }
 }
 
 fn text(name: &str, value: &str, out: &mut String) {

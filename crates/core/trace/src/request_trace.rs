@@ -1,18 +1,19 @@
 //! The trace of one request.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use galatea_types::{DataType, TraceContext};
 use smallvec::SmallVec;
+
+/// The events of most requests, which need no memory of their own.
+pub(crate) const FEW_EVENTS: usize = 16;
 
 /// An event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The name in the file.
     pub name: &'static str,
-    /// The instant.
-    pub at: Instant,
-    /// The same instant on the machine's monotonic clock, in nanoseconds.
+    /// The instant on the machine's monotonic clock, in nanoseconds.
     pub ns: u64,
 }
 
@@ -102,7 +103,7 @@ pub struct RequestTrace {
     /// The number of events before the model received the request.
     pub events_before_model: usize,
     /// The events, in the order in which they were recorded.
-    pub events: SmallVec<[Event; 16]>,
+    pub events: SmallVec<[Event; FEW_EVENTS]>,
     /// The content of the tensors.
     pub tensors: Vec<TracedTensor>,
     /// The id of the model's span in a distributed trace; 0: none.

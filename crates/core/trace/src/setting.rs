@@ -37,9 +37,9 @@ impl Setting {
         Settings { count, ..self.settings }
     }
 
-    /// Returns the count that it began with.
-    pub fn first_count(&self) -> i32 {
-        self.settings.count
+    /// Returns the settings, with the count that it began with.
+    pub fn first_settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Returns whether a request may be traced now.

@@ -7,14 +7,13 @@ use std::{
 };
 
 use galatea_types::{
-    Cause, Error, InferResponse, LockExt as _, Observer, RequestStart, Response, Tensor, Timeline,
-    TraceContext,
+    Cause, Error, LockExt as _, Observer, RequestStart, Response, Tensor, Timeline, TraceContext,
 };
 
 use crate::{
     level::Levels,
     recorder::Recorder,
-    request_trace::{Event, RequestTrace, TensorPlace, TracePlace, TracedTensor},
+    request_trace::{Event, FEW_EVENTS, RequestTrace, TensorPlace, TracePlace, TracedTensor},
     setting::Setting,
     sink::FinishedTrace,
     tensor_text,
@@ -76,11 +75,11 @@ impl Drop for OpenTrace {
         if let Some(recent) = &recorder.recent {
             recent.keep(&self.asked_model, &list, recorder.memory.hold());
         }
-        let settings = setting.settings();
+        let settings = setting.first_settings();
         setting.sink().finished(FinishedTrace {
             setting: setting.number(),
             log_frequency: settings.log_frequency,
-            is_counted: setting.first_count() > 0 && settings.rate == 1,
+            is_counted: settings.count > 0 && settings.rate == 1,
             is_last_of_count,
             requests: list,
             place: self.place.take(),
@@ -117,7 +116,7 @@ impl Span {
         is_chosen: bool,
         place: Option<TracePlace>,
     ) -> Self {
-        let levels = setting.settings().levels;
+        let levels = setting.first_settings().levels;
         let requests = Requests { list: Vec::new(), failure: None, held: recorder.memory.hold() };
         let (recorder, requests) = (recorder.clone(), Mutex::new(requests));
         let asked_model = model.into();
@@ -151,7 +150,7 @@ impl Span {
 
     /// Records that the front end answers with an error.
     pub fn record_failure(&self, reason: &str) {
-        self.change(|request, _| request.is_failed = true);
+        self.change(|recording| recording.request.is_failed = true);
         if self.trace.place.is_none() {
             return;
         }
@@ -159,47 +158,26 @@ impl Span {
         requests.failure = kept_text(reason, &mut requests.held);
     }
 
-    fn record_error(&self, error: &Error) {
-        let keeps_text = self.trace.place.is_some();
-        self.change(|request, held| {
-            request.is_failed = true;
-            if keeps_text {
-                request.error = kept_text(error.message(), held);
-            }
-        });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut RequestTrace, &mut MemoryShare)) {
+    fn change(&self, change: impl FnOnce(&mut Recording<'_>)) {
         let Some(index) = self.index else { return };
         let mut requests = self.trace.requests.lock_unpoisoned();
         let Requests { list, held, .. } = &mut *requests;
         if let Some(request) = list.get_mut(index) {
-            change(request, held);
+            change(&mut Recording { trace: &self.trace, request, held });
         }
     }
 
     /// Records an event that happens now.
     pub fn record(&self, name: &'static str) {
-        self.record_at(name, self.trace.recorder.now());
+        self.record_all(&[(name, Some(self.trace.recorder.now()))]);
     }
 
-    /// Records an event.
-    pub fn record_at(&self, name: &'static str, at: Instant) {
-        self.record_all(&[(name, Some(at))]);
-    }
-
-    fn record_all(&self, events: &[(&'static str, Option<Instant>)]) {
-        // A span needs its times in any case.
-        if !self.trace.levels.timestamps && self.trace.place.is_none() {
-            return;
-        }
-        self.change(|request, held| {
+    /// Records events, those that happened.
+    pub fn record_all(&self, events: &[(&'static str, Option<Instant>)]) {
+        self.change(|recording| {
             for (name, at) in events {
-                let Some(at) = *at else { continue };
-                let fits = request.events.len() < request.events.inline_size();
-                match fits || held.try_grow(size_of::<Event>()) {
-                    true => request.events.push(self.trace.recorder.event(name, at)),
-                    false => self.trace.recorder.lose(),
+                if let Some(at) = *at {
+                    recording.record(name, at);
                 }
             }
         });
@@ -225,43 +203,76 @@ impl Span {
         held.shrink_to(data.len() + size_of::<TracedTensor>());
         let shape = tensor.shape.iter().map(|dim| dim.to_string()).collect::<Vec<_>>().join(",");
         let (name, data_type) = (tensor.name.clone(), tensor.data_type);
-        self.change(|request, all| {
-            request.tensors.push(TracedTensor { place, name, data_type, shape, data });
-            all.join(held);
+        self.change(|recording| {
+            recording.request.tensors.push(TracedTensor { place, name, data_type, shape, data });
+            recording.held.join(held);
         });
+    }
+}
+
+/// One request of a trace, while it is changed.
+struct Recording<'a> {
+    trace: &'a OpenTrace,
+    request: &'a mut RequestTrace,
+    held: &'a mut MemoryShare,
+}
+
+impl Recording<'_> {
+    fn record(&mut self, name: &'static str, at: Instant) {
+        self.add(self.trace.recorder.event(name, at));
+    }
+
+    fn add(&mut self, event: Event) {
+        // A span needs its times in any case.
+        if !self.trace.levels.timestamps && self.trace.place.is_none() {
+            return;
+        }
+        let events = &mut self.request.events;
+        match events.len() < FEW_EVENTS || self.held.try_grow(size_of::<Event>()) {
+            true => events.push(event),
+            false => self.trace.recorder.lose(),
+        }
+    }
+
+    fn record_start(&mut self, start: &RequestStart<'_>, at: Instant) {
+        let recorder = &self.trace.recorder;
+        if self.request.id == 0 {
+            self.request.id = recorder.next_id();
+        }
+        self.request.model = Some(start.request.model_name.clone());
+        self.request.version = start.version;
+        match self.held.try_grow(start.request.id.len()) {
+            true => self.request.request_id.clone_from(&start.request.id),
+            false => recorder.lose(),
+        }
+        self.request.events_before_model = self.request.events.len();
+        self.record("REQUEST_START", at);
     }
 
     /// Records that a model answers. A request that is answered without a queue of its own, by an ensemble or the response cache,
     /// counts as queued at its start, as in Triton.
-    fn record_response(&self, response: &InferResponse) {
-        self.record_tensors(TensorPlace::BackendOutput, &response.outputs);
-        let mut start = None;
-        self.change(|request, _| {
-            let at = |name| request.events.iter().find(|e| e.name == name).map(|e| e.at);
-            if at("REQUEST_END").is_some() && at("QUEUE_START").is_none() {
-                start = at("REQUEST_START");
-            }
-        });
-        self.record_all(&[("QUEUE_START", start)]);
+    fn record_response(&mut self) {
+        let ns = |name| self.request.events.iter().find(|e| e.name == name).map(|e| e.ns);
+        if ns("REQUEST_END").is_none() || ns("QUEUE_START").is_some() {
+            return;
+        }
+        if let Some(ns) = ns("REQUEST_START") {
+            self.add(Event { name: "QUEUE_START", ns });
+        }
+    }
+
+    fn record_error(&mut self, error: &Error) {
+        self.request.is_failed = true;
+        if self.trace.place.is_some() {
+            self.request.error = kept_text(error.message(), self.held);
+        }
     }
 }
 
 impl Observer for Span {
     fn start(&self, start: &RequestStart<'_>) {
-        let recorder = &self.trace.recorder;
-        self.change(|request, held| {
-            if request.id == 0 {
-                request.id = recorder.next_id();
-            }
-            request.model = Some(start.request.model_name.clone());
-            request.version = start.version;
-            match held.try_grow(start.request.id.len()) {
-                true => request.request_id.clone_from(&start.request.id),
-                false => recorder.lose(),
-            }
-            request.events_before_model = request.events.len();
-        });
-        self.record("REQUEST_START");
+        let now = self.trace.recorder.now();
+        self.change(|recording| recording.record_start(start, now));
         self.record_tensors(TensorPlace::QueueInput, &start.request.inputs);
     }
 
@@ -283,15 +294,21 @@ impl Observer for Span {
     }
 
     fn respond(&self, response: &Response) {
-        match &response.result {
-            Some(Ok(response)) => self.record_response(response),
-            Some(Err(error)) => self.record_error(error),
-            None => {}
+        let Some(result) = &response.result else { return };
+        if let Ok(response) = result {
+            self.record_tensors(TensorPlace::BackendOutput, &response.outputs);
         }
-        // As in Triton, only the responses to the client have this event.
-        if self.is_root && response.result.is_some() {
-            self.record("INFER_RESPONSE_COMPLETE");
-        }
+        let now = self.trace.recorder.now();
+        self.change(|recording| {
+            match result {
+                Ok(_) => recording.record_response(),
+                Err(error) => recording.record_error(error),
+            }
+            // As in Triton, only the responses to the client have this event.
+            if self.is_root {
+                recording.record("INFER_RESPONSE_COMPLETE", now);
+            }
+        });
     }
 
     fn trace_context(&self) -> Option<TraceContext> {
@@ -309,7 +326,7 @@ impl Observer for Span {
             return None;
         }
         let mut parent_id = 0;
-        self.change(|request, _| parent_id = request.id);
+        self.change(|recording| parent_id = recording.request.id);
         let child = RequestTrace { parent_id, ..RequestTrace::default() };
         Some(Arc::new(Self::of(self.trace.clone(), child, false)))
     }

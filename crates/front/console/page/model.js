@@ -17,9 +17,9 @@ const PARTS = { "": "Live", traces: "Traces", try: "Try", config: "Configuration
 /** Paths have names as they are: no percent escape is resolved. */
 const fitsPath = (name) => encodeURIComponent(name) === name && !/^\.+$/.test(name);
 
-/** The library or code that runs the models of a backend, unless it is in the program. */
-function programOf(backend) {
-  const path = known.about.runtimes[backend]?.path;
+/** The library or code that runs a model, unless it is in the program. */
+function programOf({ backend, library }) {
+  const path = library ?? known.about.runtimes[backend]?.path;
   return path && path !== "built-in" ? ` (${path})` : "";
 }
 
@@ -261,7 +261,7 @@ export function modelPage([group, ...rest]) {
     if (!model) return setChildren(node, [head, gone]);
     if (gone.parentNode) setChildren(node, [head, facts, others, actions.told, reason, node.querySelector(".tabs") ?? subpages(group, version, part), shown.node]);
     state.set(model);
-    setText(facts, [model.version && `version ${model.version}`, model.backend && `backend ${model.backend}${programOf(model.backend)}`, model.platform, model.ensemble && "ensemble", model.decoupled && "decoupled", model.load_s && `loaded in ${duration(model.load_s * 1000)}`].filter(Boolean).join(" · "));
+    setText(facts, [model.version && `version ${model.version}`, model.backend && `backend ${model.backend}${programOf(model)}`, model.platform, model.ensemble && "ensemble", model.decoupled && "decoupled", model.load_s && `loaded in ${duration(model.load_s * 1000)}`].filter(Boolean).join(" · "));
     reason.hidden = kindOf(model) !== "failed";
     drawReason(model.reason ?? "");
     actions.update(model);

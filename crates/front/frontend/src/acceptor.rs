@@ -47,6 +47,8 @@ pub(crate) struct Acceptor {
     pub limits: Arc<ConnectionLimits>,
     pub uses_reserve: bool,
     pub framing: Framing,
+    /// Held until the last connection is with its worker.
+    pub accepting: RequestGuard,
 }
 
 impl Acceptor {
@@ -56,8 +58,8 @@ impl Acceptor {
         reason = "what is short (descriptors, memory) reports nothing when it is there again"
     )]
     pub async fn run(self) {
-        let Self { name, listener, workers, mut stage, stops_at, limits, uses_reserve, framing } =
-            self;
+        let Self { name, listener, workers, mut stage, stops_at, limits, uses_reserve, .. } = self;
+        let (framing, _accepting) = (self.framing, self.accepting);
         let listener = match listener.attach() {
             Ok(listener) => listener,
             Err(error) => return log::error!("{name}: failed to listen: {error}"),

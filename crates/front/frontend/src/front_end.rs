@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -51,6 +51,8 @@ pub struct FrontEnd {
     in_flight: Arc<InFlight>,
     /// The connections of each worker.
     connections: Vec<Arc<InFlight>>,
+    /// Not idle while connections are accepted.
+    accepting: Arc<InFlight>,
     stage: watch::Sender<ShutdownStage>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -73,6 +75,7 @@ impl FrontEnd {
             address,
             in_flight: protocol.in_flight().clone(),
             connections: Vec::new(),
+            accepting: Arc::default(),
             stage: sender,
             threads: Vec::new(),
         };
@@ -95,8 +98,10 @@ impl FrontEnd {
             let (service, stage) = (service.clone(), stage.clone());
             workers.push(Worker { runtime, incoming, service, stage });
         }
-        let stops_at =
-            if accepts_while_draining { ShutdownStage::Closing } else { ShutdownStage::Draining };
+        let stops_at = match accepts_while_draining {
+            true => ShutdownStage::HandedOver,
+            false => ShutdownStage::Draining,
+        };
         let acceptor = Acceptor {
             name,
             listener,
@@ -106,6 +111,7 @@ impl FrontEnd {
             limits,
             uses_reserve,
             framing,
+            accepting: front_end.accepting.begin(),
         };
         front_end.spawn(workers, acceptor)?;
         Ok(front_end)
@@ -146,6 +152,25 @@ impl FrontEnd {
     pub fn drain(&self) {
         self.in_flight.drain();
         self.advance_to(ShutdownStage::Draining);
+    }
+
+    /// Accepts no more connections, because another process has the listener too. Each open connection ends as soon as its
+    /// client can be told to connect again. All requests are answered.
+    pub fn hand_over(&self) {
+        self.in_flight.drain();
+        self.advance_to(ShutdownStage::HandedOver);
+    }
+
+    /// Waits until the clients of a front end that was handed over have disconnected, at most until `deadline`. Blocks. Returns
+    /// the number of connections that are still open.
+    pub fn wait_until_left(&self, deadline: Instant) -> usize {
+        let wait = |connections: &Arc<InFlight>| {
+            connections.close();
+            connections.wait_idle(deadline.saturating_duration_since(Instant::now()))
+        };
+        // The acceptor may still have a connection in its hand.
+        wait(&self.accepting);
+        self.connections.iter().map(wait).sum()
     }
 
     /// Refuses new requests with the protocol's error from now on. Requests in progress continue.

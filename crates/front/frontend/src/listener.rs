@@ -1,6 +1,6 @@
 //! The socket on which a front end listens.
 
-use std::{io, net, os};
+use std::{io, net, os, os::fd::OwnedFd};
 
 use tokio::net::{TcpListener, UnixListener};
 
@@ -35,6 +35,14 @@ impl Listener {
             Self::Tcp(listener) => listener.local_addr().map(Some),
             Self::Unix(_) => Ok(None),
         }
+    }
+
+    /// Returns a further descriptor of the same socket, which another process may get.
+    pub fn try_clone_descriptor(&self) -> io::Result<OwnedFd> {
+        Ok(match self {
+            Self::Tcp(listener) => listener.try_clone()?.into(),
+            Self::Unix(listener) => listener.try_clone()?.into(),
+        })
     }
 
     pub(crate) fn set_nonblocking(&self) -> io::Result<()> {

@@ -10,6 +10,8 @@ pub(crate) enum ShutdownStage {
     Serving,
     /// Clients should disconnect. Requests in progress continue; new ones are answered or refused.
     Draining,
+    /// Another process accepts the connections. Clients should disconnect; all their requests are answered.
+    HandedOver,
     /// Connections are closed as soon as no request on them is being answered.
     Closing,
 }
@@ -31,13 +33,19 @@ impl Closing {
         ShutdownStage::Closing.reached(&mut self.0).await;
     }
 
+    /// Returns once another process accepts the connections, or the front end closes; at once if it already is so. From
+    /// then on a client that is told to connect again finds a server.
+    pub async fn wait_for_hand_over(&mut self) {
+        ShutdownStage::HandedOver.reached(&mut self.0).await;
+    }
+
     /// Returns once the front end wants its clients to disconnect; at once if it already does. For responses without an
     /// end of their own.
     pub async fn wait_for_drain(&mut self) {
         ShutdownStage::Draining.reached(&mut self.0).await;
     }
 
-    /// Drives `connection` to its end. When the front end closes, `shut_down` lets the connection finish its current
+    /// Drives `connection` to its end. When the front end is handed over or closes, `shut_down` lets the connection finish its current
     /// answers and end.
     pub async fn serve<C: Future>(
         mut self,
@@ -47,7 +55,7 @@ impl Closing {
         let mut connection = pin!(connection);
         tokio::select! {
             output = connection.as_mut() => output,
-            () = self.wait() => {
+            () = self.wait_for_hand_over() => {
                 shut_down(connection.as_mut());
                 connection.await
             }

@@ -25,7 +25,7 @@ impl ConnectionAge {
         Some(Self { limit, grace: options.max_connection_age_grace })
     }
 
-    /// Drives `connection` to its end. At its age limit, or when the front end closes, `shut_down` makes it refuse new
+    /// Drives `connection` to its end. At its age limit, or when the front end is handed over or closes, `shut_down` makes it refuse new
     /// calls. After the grace period it is dropped.
     pub async fn serve<C: Future<Output = Result<(), E>>, E>(
         self,
@@ -36,7 +36,7 @@ impl ConnectionAge {
         let mut connection = pin!(connection);
         let grace = tokio::select! {
             output = connection.as_mut() => return output,
-            () = closing.wait() => None,
+            () = closing.wait_for_hand_over() => None,
             () = timer::after(self.spread()) => self.grace,
         };
         shut_down(connection.as_mut());

@@ -6,12 +6,12 @@ use std::{
 };
 
 use galatea_frontend::catch_panic_in_poll;
-use galatea_proto::health::HealthCheckResponse;
 use http_body::Body as _;
 use tonic::{Status, body::Body};
 
 use crate::{
     health::HealthWatch,
+    load_report::LoadStream,
     panic_text::{CALL, INTERNAL_ERROR},
     piece::Piece,
     response_body::{self, MessageBody, StreamBody},
@@ -25,6 +25,7 @@ pub(crate) enum Content {
     Message(MessageBody),
     Stream(StreamBody),
     Watch(Box<HealthWatch>),
+    LoadReports(Box<LoadStream>),
     /// Made by the library's service. It lasts as long as the client wants.
     Reflection(Body),
 }
@@ -34,20 +35,20 @@ impl Content {
     pub fn size(&self) -> u64 {
         match self {
             Self::Message(message) => message.size() as u64,
-            Self::Nothing | Self::Stream(_) | Self::Watch(_) | Self::Reflection(_) => 0,
+            _ => 0,
         }
     }
 
     /// Returns `true` if its client decides when it ends.
     pub fn is_lasting(&self) -> bool {
-        matches!(self, Self::Watch(_) | Self::Stream(_) | Self::Reflection(_))
+        !matches!(self, Self::Nothing | Self::Message(_))
     }
 
     pub fn is_finished(&self) -> bool {
         match self {
             Self::Nothing => true,
             Self::Reflection(body) => body.is_end_stream(),
-            Self::Message(_) | Self::Stream(_) | Self::Watch(_) => false,
+            _ => false,
         }
     }
 
@@ -56,7 +57,7 @@ impl Content {
         match self {
             Self::Nothing => Poll::Ready(Piece::Broken),
             Self::Message(message) => Poll::Ready(message.next_piece()),
-            Self::Stream(_) | Self::Watch(_) | Self::Reflection(_) => self.poll_lasting(cx),
+            _ => self.poll_lasting(cx),
         }
     }
 
@@ -65,6 +66,7 @@ impl Content {
         let polled = catch_panic_in_poll(CALL, || match self {
             Self::Stream(stream) => stream.poll_piece(cx),
             Self::Watch(watch) => watch.poll_next(cx).map(piece_of),
+            Self::LoadReports(reports) => reports.poll_next(cx).map(piece_of),
             Self::Reflection(body) => poll_body(body, cx),
             Self::Nothing | Self::Message(_) => Poll::Ready(Piece::Broken),
         });
@@ -75,9 +77,9 @@ impl Content {
     }
 }
 
-/// Returns the piece for the next health status, or for the status that ends the watch.
-fn piece_of(change: Result<HealthCheckResponse, Status>) -> Piece {
-    let message = change.and_then(|change| MessageBody::of(&change, usize::MAX));
+/// Returns the piece for the next message, or for the status that ends the call.
+fn piece_of(message: Result<impl prost::Message, Status>) -> Piece {
+    let message = message.and_then(|message| MessageBody::of(&message, usize::MAX));
     message.map_or_else(|s| Piece::Status(response_body::trailers(&s)), |mut m| m.next_piece())
 }
 

@@ -21,6 +21,7 @@ use crate::{
     content::Content,
     health::HealthService,
     infer::InferHead,
+    load_report::{LoadStream, Reporter},
     message::{MaxLength, Message, decode, over_budget},
     messages::Messages,
     reflection::{self, ReflectionRequests},
@@ -147,10 +148,11 @@ impl Dispatcher {
             Route::ModelStreamInfer => {
                 let infer_head = InferHead::of(&head.headers, &state);
                 let format = infer_head.format;
+                let reporter = Reporter::of_call(infer_head.has_report, &state.engine, &caller);
                 let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
                 let (headers, told) = (&head.headers, told.take());
                 let stream = InferStream::new(&state, headers, infer_head, messages, sender, told);
-                let stream = StreamBody::new(stream, format, &state);
+                let stream = StreamBody::new(stream, format, &state).with_reporter(reporter);
                 let response = response_body::response(Content::Stream(stream), format);
                 Answer::other(ready(Ok(response)))
             }
@@ -171,13 +173,8 @@ impl Dispatcher {
                     Ok(message_response(MessageBody::of(&response, usize::MAX)?))
                 })
             }
-            Route::HealthWatch => {
-                let health = self.health.clone();
-                Answer::other(async move {
-                    let watch = health.watch(decode(messages.only().await?.bytes)?)?;
-                    Ok(response_body::response(Content::Watch(Box::new(watch)), None))
-                })
-            }
+            Route::HealthWatch => Answer::other(watch(self.health.clone(), messages)),
+            Route::LoadReports => Answer::other(report_load(state, messages)),
             Route::Reflection(version) => Answer::other(reflect(state, version, head, messages)),
         }
     }
@@ -190,6 +187,7 @@ impl Dispatcher {
             Route::Inference(_)
             | Route::HealthCheck
             | Route::HealthWatch
+            | Route::LoadReports
             | Route::Reflection(_) => MaxLength::Small,
         }
     }
@@ -328,6 +326,19 @@ async fn load(
     let message = messages.only().await?;
     repository::load(&state.engine, message, &caller).await.map_err(|e| status_of(&e))?;
     Ok(message_response(MessageBody::empty()))
+}
+
+async fn watch(health: HealthService, messages: Messages) -> Result<Response<Content>, Status> {
+    let watch = health.watch(decode(messages.only().await?.bytes)?)?;
+    Ok(response_body::response(Content::Watch(Box::new(watch)), None))
+}
+
+async fn report_load(
+    state: Arc<ServerState>,
+    messages: Messages,
+) -> Result<Response<Content>, Status> {
+    let reports = LoadStream::begin(state, &decode(messages.only().await?.bytes)?)?;
+    Ok(response_body::response(Content::LoadReports(Box::new(reports)), None))
 }
 
 fn message_response(message: MessageBody) -> Response<Content> {

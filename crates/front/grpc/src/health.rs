@@ -22,10 +22,11 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// The longest name in bytes that is looked up, because each watch keeps its own.
 const LONGEST_NAME: usize = 4096;
 /// The names that mean the server itself.
-const SERVICES: [&str; 5] = [
+const SERVICES: [&str; 6] = [
     "",
     "inference.GRPCInferenceService",
     "grpc.health.v1.Health",
+    "xds.service.orca.v3.OpenRcaService",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
 ];

@@ -19,6 +19,7 @@ use http::HeaderMap;
 use crate::{
     compression,
     deadline::deadline_of,
+    load_report,
     message::{Message, prefix},
     sender::Sender,
     state::ServerState,
@@ -29,13 +30,16 @@ pub(crate) struct InferHead {
     pub deadline: Option<Instant>,
     /// The compression format of the responses.
     pub format: Option<CompressionFormat>,
+    /// Is `true` if the trailers have a load report.
+    pub has_report: bool,
 }
 
 impl InferHead {
     pub fn of(headers: &HeaderMap, state: &ServerState) -> Self {
         let level = state.options.response_compression;
         let format = compression::format_of_response(level, headers);
-        Self { deadline: deadline_of(headers), format }
+        let has_report = load_report::is_wanted(headers, state);
+        Self { deadline: deadline_of(headers), format, has_report }
     }
 }
 

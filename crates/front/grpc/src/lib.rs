@@ -24,6 +24,7 @@ mod guarded_stream;
 mod health;
 mod infer;
 mod keep_alive;
+mod load_report;
 mod log_settings;
 mod message;
 mod messages;

@@ -34,6 +34,8 @@ pub struct GrpcOptions {
     pub max_response_size: usize,
     /// The compression level of inference responses.
     pub response_compression: ResponseCompression,
+    /// `--send-load-reports=always`: the trailers of each inference call have a load report.
+    pub always_reports_load: bool,
     /// The calls that need metadata known only to some clients.
     pub restricted_protocols: RestrictedApis,
     /// The policy about callers, shared by the front ends.
@@ -75,6 +77,7 @@ impl Default for GrpcOptions {
             max_message_size: DEFAULT_MESSAGE_SIZE,
             max_response_size: LONGEST_MESSAGE,
             response_compression: ResponseCompression::None,
+            always_reports_load: false,
             restricted_protocols: RestrictedApis::default(),
             authentication: Authentication::default(),
             client_limits: ClientLimits::default(),

@@ -8,13 +8,15 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use galatea_frontend::{CompressionFormat, HeavyWork};
+use galatea_engine::Engine;
+use galatea_frontend::{Caller, CompressionFormat, HeavyWork};
 use galatea_trace::SendTrace;
 use http::{HeaderMap, HeaderValue, Response, header::CONTENT_TYPE};
 use tonic::Status;
 
 use crate::{
     compression::{self, compress},
+    load_report::{self, Reporter},
     message::{PREFIX_LEN, prefix},
     piece::Piece,
     state::ServerState,
@@ -26,11 +28,13 @@ pub(crate) struct MessageBody {
     pieces: VecDeque<Bytes>,
     /// The end of its trace, if the request is traced.
     pub sending: Option<SendTrace>,
+    /// The trailers, unless they are those of every good response.
+    trailers: Option<Box<HeaderMap>>,
 }
 
 impl MessageBody {
     pub fn new(pieces: Vec<Bytes>) -> Self {
-        Self { pieces: pieces.into(), sending: None }
+        Self { pieces: pieces.into(), sending: None, trailers: None }
     }
 
     /// Returns the body of a message without prefix, compressed if that makes it shorter.
@@ -61,6 +65,12 @@ impl MessageBody {
         Self::new(vec![Bytes::from_static(&[0; PREFIX_LEN])])
     }
 
+    /// Adds a load report to the trailers.
+    pub fn add_report(&mut self, engine: &Engine, caller: &Caller) {
+        let trailers = self.trailers.get_or_insert_with(|| Box::new(GOOD.clone()));
+        load_report::add_to(trailers, engine, caller);
+    }
+
     /// Returns the number of unsent bytes.
     pub fn size(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum()
@@ -71,7 +81,8 @@ impl MessageBody {
         piece.map_or_else(
             || {
                 self.sending.take().into_iter().for_each(SendTrace::finish);
-                Piece::Status(trailers(&Status::ok("")))
+                let own = self.trailers.take();
+                Piece::Status(own.map_or_else(|| trailers(&Status::ok("")), |own| *own))
             },
             Piece::Data,
         )
@@ -85,6 +96,8 @@ pub(crate) struct StreamBody {
     /// The compression format of messages, and the pool that compresses long ones.
     compression: Option<(CompressionFormat, Arc<HeavyWork>)>,
     compressing: Option<Compressing>,
+    /// The writer of the report in the trailers, if they have one.
+    reporter: Option<Reporter>,
 }
 
 type Compressing = Pin<Box<dyn Future<Output = Vec<Bytes>> + Send>>;
@@ -100,7 +113,12 @@ impl StreamBody {
             pieces: VecDeque::new(),
             compression: format.map(|format| (format, state.options.heavy_work.clone())),
             compressing: None,
+            reporter: None,
         }
+    }
+
+    pub fn with_reporter(self, reporter: Option<Reporter>) -> Self {
+        Self { reporter, ..self }
     }
 
     fn begin(&mut self, pieces: Vec<Bytes>) {
@@ -132,7 +150,11 @@ impl StreamBody {
                 Some(Err(status)) => status,
                 None => Status::ok(""),
             };
-            return Poll::Ready(Piece::Status(trailers(&status)));
+            let mut trailers = trailers(&status);
+            if let Some(reporter) = &self.reporter {
+                reporter.add_to(&mut trailers);
+            }
+            return Poll::Ready(Piece::Status(trailers));
         }
     }
 }

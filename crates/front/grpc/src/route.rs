@@ -5,6 +5,8 @@ use galatea_frontend::{Action, ApiCategory};
 /// The path of every call of the inference service begins with this.
 const INFERENCE: &str = "/inference.GRPCInferenceService/";
 const HEALTH: &str = "/grpc.health.v1.Health/";
+/// The stream of load reports for balancers.
+const LOAD_REPORTS: &str = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics";
 const REFLECTION: &str = "/grpc.reflection.";
 
 /// A supported call, by the way in which it is answered.
@@ -17,6 +19,7 @@ pub(crate) enum Route {
     Inference(&'static ShortMethod),
     HealthCheck,
     HealthWatch,
+    LoadReports,
     Reflection(ReflectionVersion),
 }
 
@@ -55,6 +58,9 @@ impl Route {
             }
             _ => {}
         }
+        if path == LOAD_REPORTS {
+            return Some(Self::LoadReports);
+        }
         match path.strip_prefix(HEALTH)? {
             "Check" => Some(Self::HealthCheck),
             "Watch" => Some(Self::HealthWatch),
@@ -68,7 +74,7 @@ impl Route {
             Self::ModelInfer | Self::ModelStreamInfer => ApiCategory::Inference,
             Self::RepositoryModelLoad => ApiCategory::ModelRepository,
             Self::Inference(method) => method.category,
-            Self::HealthCheck | Self::HealthWatch => ApiCategory::Health,
+            Self::HealthCheck | Self::HealthWatch | Self::LoadReports => ApiCategory::Health,
             Self::Reflection(_) => ApiCategory::Metadata,
         }
     }
@@ -79,6 +85,7 @@ impl Route {
             Self::ModelInfer | Self::ModelStreamInfer => Action::InferSomething,
             Self::RepositoryModelLoad => Action::ControlSomething,
             Self::HealthCheck | Self::HealthWatch => Action::Live,
+            Self::LoadReports => Action::Metrics,
             Self::Reflection(_) => Action::Reflection,
             Self::Inference(method) => method.access,
         }
@@ -91,6 +98,7 @@ impl Route {
             Self::RepositoryModelLoad => "RepositoryModelLoad",
             Self::HealthCheck => "Check",
             Self::HealthWatch => "Watch",
+            Self::LoadReports => "StreamCoreMetrics",
             Self::Reflection(_) => "ServerReflectionInfo",
             Self::Inference(method) => method.name,
         }
@@ -145,7 +153,9 @@ mod tests {
                     let route = Route::of(&path).unwrap_or_else(|| panic!("{path}"));
                     let name = method.name().to_lowercase();
                     let wanted = match route.category() {
-                        ApiCategory::Health => ["live", "ready", "check", "watch"].as_slice(),
+                        ApiCategory::Health => {
+                            ["live", "ready", "check", "watch", "metrics"].as_slice()
+                        }
                         ApiCategory::Metadata => &["metadata"],
                         ApiCategory::Inference => &["infer"],
                         ApiCategory::SharedMemory => &["sharedmemory"],
@@ -162,7 +172,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(count, 22);
+        assert_eq!(count, 23);
         for version in ["v1", "v1alpha"] {
             let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
             let route = Route::of(&path).expect("a route");

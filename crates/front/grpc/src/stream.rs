@@ -115,7 +115,7 @@ impl InferStream {
     pub fn new(
         state: &Arc<ServerState>,
         headers: &HeaderMap,
-        InferHead { deadline, format }: InferHead,
+        InferHead { deadline, format, .. }: InferHead,
         messages: Messages,
         sender: Sender,
         told: CallRecord,

@@ -21,6 +21,7 @@ use crate::{
     call_record::CallRecord,
     content::Content,
     infer::{self, Decoded, InferHead, MessageForm, RunningRequest},
+    load_report,
     message::{Message, over_budget},
     messages::{Decompressing, Messages, ReceivedMessage},
     response_body::{self, MessageBody},
@@ -78,6 +79,9 @@ impl UnaryInfer {
             Ok(mut body) => {
                 body.sending = self.told.exchange.begin_sending();
                 self.told.succeeded(body.size() as u64);
+                if self.head.has_report {
+                    body.add_report(&self.state.engine, &self.sender.caller);
+                }
                 Ok(response_body::response(Content::Message(body), self.head.format))
             }
             Err(status) => {
@@ -86,7 +90,11 @@ impl UnaryInfer {
                 {
                     self.told.exchange.begin_sending().into_iter().for_each(SendTrace::finish);
                 }
-                Err(self.told.refused(status))
+                let status = self.told.refused(status);
+                Err(match self.head.has_report {
+                    true => load_report::added_to(&status, &self.state.engine, &self.sender.caller),
+                    false => status,
+                })
             }
         })
     }

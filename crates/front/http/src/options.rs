@@ -26,6 +26,10 @@ pub struct HttpOptions {
     pub header_forwarding: HeaderForwarding,
     /// The ports, options and runtimes of the server, shown in the console.
     pub about: SharedAbout,
+    /// `--http-metrics`: serves the metrics too.
+    pub has_metrics: bool,
+    /// `--send-load-reports=always`: each answer to an inference request has a load report.
+    pub always_reports_load: bool,
     /// `--console`: serves the web console.
     pub has_console: bool,
     /// The log of requests, shared by the front ends.
@@ -52,6 +56,8 @@ impl Default for HttpOptions {
             client_limits: ClientLimits::default(),
             header_forwarding: HeaderForwarding::default(),
             about: SharedAbout::default(),
+            has_metrics: false,
+            always_reports_load: false,
             has_console: false,
             requests: RequestLog::default(),
             limits: Arc::default(),

@@ -135,6 +135,9 @@ impl Service {
 
     async fn dispatch(&self, received: &mut ReceivedRequest<'_>) -> Response {
         let head = received.sender.head;
+        if self.state.options.has_metrics && head.path() == metrics::PATH {
+            return self.answer_metrics_with(received, metrics::respond_beside_inference);
+        }
         match route::parse(head.path()) {
             Some(route) => self.answer(route, head.method(), received).await,
             None => match console::parse(head.path(), self.state.console.is_some()) {
@@ -192,13 +195,21 @@ impl Service {
     }
 
     fn answer_metrics(&self, received: &mut ReceivedRequest<'_>) -> Response {
+        self.answer_metrics_with(received, metrics::respond)
+    }
+
+    fn answer_metrics_with(
+        &self,
+        received: &mut ReceivedRequest<'_>,
+        respond: fn(&Engine, &RequestHead) -> Response,
+    ) -> Response {
         let action = Action::Metrics;
         if let Some(refusal) = admission::refusal(&self.state, received, action, RefusalForm::TEXT)
         {
             return refusal;
         }
         received.exchange.mark_routine();
-        metrics::respond(&self.state.engine, received.sender.head)
+        respond(&self.state.engine, received.sender.head)
     }
 
     fn restriction(&self, category: ApiCategory, headers: &RequestHead) -> Option<Response> {

@@ -8,6 +8,7 @@ mod answer_form;
 mod classification;
 mod encode_error;
 mod input_description;
+mod load_report;
 mod messages;
 mod model_version;
 mod status;
@@ -18,6 +19,7 @@ pub mod grpc;
 pub mod http;
 
 pub use answer_form::{AnswerForm, AnswerPlan};
+pub use load_report::{LoadReport, ReportForm, ReportPlace};
 pub use messages::{index_row, model_metadata, model_statistics, server_metadata};
 pub use model_version::parse_model_version;
 pub use status::{grpc_code, http_status};

@@ -7,6 +7,9 @@
 
 mod alarm;
 mod child;
+mod clock;
+mod control_group;
+mod descriptors;
 mod file_lock;
 mod listeners;
 mod machine;
@@ -16,6 +19,9 @@ mod process;
 pub use self::{
     alarm::Alarm,
     child::{end_with_parent, mark_process, own_program},
+    clock::monotonic_nanoseconds,
+    control_group::{GroupProcessors, ProcessorUse},
+    descriptors::{MOST_DESCRIPTORS, pass_descriptors, receive_descriptors, user_of_peer},
     file_lock::{LockKind, try_lock},
     listeners::who_listens,
     machine::{CpuTimes, MachineMemory, online_processors, physical_cores},

@@ -1,8 +1,11 @@
 //! Metrics of processes.
 
-use std::{ffi::CStr, fs};
+use std::{ffi::CStr, fs, sync::OnceLock};
 
 use crate::machine::kib_of;
+
+/// The moment of the machine's start. The file that has it is long where there are many processors, so it is read once.
+static BOOTED: OnceLock<Option<u64>> = OnceLock::new();
 
 /// The metrics of this process. Its children are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,8 +35,7 @@ impl ProcessFigures {
         let stat = fs::read_to_string("/proc/self/stat").ok();
         if let Some(stat) = stat.as_deref().and_then(Stat::parse) {
             let ticks = rustix::param::clock_ticks_per_second() as f64;
-            let booted = fs::read_to_string("/proc/stat").ok();
-            let booted = booted.as_deref().and_then(boot_time);
+            let booted = *BOOTED.get_or_init(|| boot_time(&fs::read_to_string("/proc/stat").ok()?));
             figures.cpu_seconds = Some(stat.cpu_ticks as f64 / ticks);
             figures.start_seconds =
                 booted.map(|booted| booted as f64 + stat.start_ticks as f64 / ticks);

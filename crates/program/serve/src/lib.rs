@@ -16,6 +16,7 @@ mod banner;
 mod debug_events;
 mod front_ends;
 mod gpus;
+mod library_files;
 mod memory;
 mod options;
 mod panic_hook;
@@ -23,8 +24,10 @@ mod reload;
 mod repositories;
 mod response_cache;
 mod server;
+mod socket_file;
 mod stop;
 mod table;
+mod takeover;
 mod upkeep;
 
 pub use self::{
@@ -35,6 +38,7 @@ pub use self::{
     },
     front_ends::{FrontEnds, authentication, exposure},
     gpus::Gpus,
+    library_files::{DEFAULT_CACHE_DIRECTORY, LibraryFolders, describe_cache},
     memory::MemorySize,
     options::{
         CacheSettings, CloudOptions, Endpoint, LibraryCacheSettings, Note, Place, PortPlace,

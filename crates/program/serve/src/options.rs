@@ -51,6 +51,8 @@ pub struct ServeOptions {
     pub poll_interval: Option<Duration>,
     /// Time in which a server that was asked to stop still serves, but is not ready.
     pub drain_delay: Duration,
+    /// The Unix socket at which a new server takes over; `None`: none can.
+    pub takeover: Option<PathBuf>,
     /// The endpoint of HTTP; `None`: not served.
     pub http: Option<Endpoint>,
     /// The endpoint of gRPC; `None`: not served.

@@ -35,6 +35,7 @@ use crate::{
     repositories::{self, Poller},
     response_cache,
     stop::{Event, StopHandle},
+    takeover::Takeover,
     upkeep::Upkeep,
 };
 
@@ -44,6 +45,7 @@ pub struct Server {
     poller: Option<Poller>,
     upkeep: Option<Upkeep>,
     front_ends: FrontEnds,
+    takeover: Takeover,
     stop: StopHandle,
     events: Receiver<Event>,
     /// Time by which an interrupted start must end.
@@ -88,7 +90,8 @@ impl Server {
         let log_changes = debug_events::open(&mut options)?;
         let repositories = repositories::open(&options)?;
         // Bound before models are loaded, which may take minutes: a port in use should be known at once.
-        let front_ends = FrontEnds::bind(&options)?;
+        let takeover = Takeover::open(options.takeover.as_deref())?;
+        let front_ends = FrontEnds::bind(&options, takeover.predecessor())?;
         let backends = Backends::new(&options);
         let gpus = Gpus::find();
         let mut engine = engine_options(&options, repositories, &gpus);
@@ -109,6 +112,7 @@ impl Server {
             poller: None,
             upkeep: None,
             front_ends,
+            takeover,
             stop,
             events,
             deadline: None,
@@ -161,7 +165,10 @@ impl Server {
     /// If a front end or a thread cannot be started, or a model cannot be loaded and that ends the server.
     pub fn serve(&mut self) -> Result<Start> {
         self.engine.availability().begin_start();
-        self.front_ends.start_early(&self.engine, &self.options)?;
+        // The clients of another server stay there until the models are loaded.
+        if self.takeover.predecessor().is_none() {
+            self.front_ends.start_early(&self.engine, &self.options)?;
+        }
         let Some(loaded) = self.load_unless_stopped()? else { return Ok(Start::Interrupted) };
         let Self { engine, backends, agents, options, .. } = self;
         banner::log_tables(engine, backends, &agents.opened(), options, loaded.is_err());
@@ -177,14 +184,31 @@ impl Server {
         }
         // Set before the lines that scripts wait for.
         self.engine.availability().finish_start();
-        self.front_ends.start(&self.engine, &self.options)?;
+        self.start_front_ends()?;
         Ok(Start::Complete)
     }
 
+    /// Starts the front ends, on the sockets of another server if there is one.
+    fn start_front_ends(&mut self) -> Result<()> {
+        let mut passed = self.takeover.take()?;
+        self.front_ends.adopt(&mut passed)?;
+        self.front_ends.start(&self.engine, &self.options)?;
+        let sockets = self.front_ends.offered()?;
+        if let Err(error) = self.takeover.offer(passed, sockets, self.stop.clone()) {
+            // The other server has the sockets too and serves on. Clients that are here already go there.
+            self.front_ends.hand_over(CLIENTS_LEAVE_WITHIN);
+            return Err(error);
+        }
+        self.front_ends.set_own(true);
+        Ok(())
+    }
+
     /// Waits until the server is asked to stop, and then for the drain delay. During it the server serves, but is not ready.
-    /// Another request ends the delay.
+    /// Another request ends the delay. There is none after a new server has taken over.
     pub fn wait_until_stopped(&self) {
-        let _ = self.events.recv();
+        if let Ok(Event::HandedOver) = self.events.recv() {
+            return log::info!("A new server has taken over: this one ends");
+        }
         let delay = self.options.drain_delay;
         if !delay.is_zero() {
             self.engine.availability().begin_leaving();
@@ -198,8 +222,11 @@ impl Server {
 
     /// Ends the server: front ends refuse requests, those in flight are answered, models are unloaded. Returns true if the exit
     /// timeout cut nothing off.
-    pub fn shut_down(self) -> bool {
+    pub fn shut_down(mut self) -> bool {
         self.options.runtimes.stop.request();
+        if self.takeover.end() {
+            self.front_ends.hand_over(CLIENTS_LEAVE_WITHIN.min(self.options.engine.exit_timeout));
+        }
         let is_complete = match self.deadline {
             Some(deadline) => self.engine.shutdown(deadline),
             None => {
@@ -244,7 +271,8 @@ impl Server {
     /// Decides whether the server continues with the models that could be loaded.
     fn check_loaded(&self, loaded: Result<(), StartupError>) -> Result<()> {
         match loaded {
-            Err(error) if self.options.exits_on_error => {
+            // Another server that serves all models is better than this one.
+            Err(error) if self.options.exits_on_error || self.takeover.predecessor().is_some() => {
                 self.engine.shutdown(Instant::now() + self.options.engine.exit_timeout);
                 let code = error.code().as_str();
                 bail!("creating server: {code} - {error}{}", where_to_look(&self.options.log));
@@ -264,6 +292,10 @@ impl Server {
 
 /// Longest time that the response cache may delay the exit.
 const CACHE_CLOSES_WITHIN: Duration = Duration::from_secs(2);
+
+/// Longest time in which connected clients may send a request after a new server has taken over. Clients with idle connections
+/// send none.
+const CLIENTS_LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 const NO_THREAD: &str = "failed to start a thread";
 

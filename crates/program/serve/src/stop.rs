@@ -20,6 +20,8 @@ pub struct StopHandle {
 pub(crate) enum Event {
     /// The server is asked to stop.
     Stop,
+    /// A new server has taken over.
+    HandedOver,
     /// The models of the start are loaded.
     Loaded(Result<(), StartupError>),
 }

@@ -7,7 +7,7 @@ use galatea_serve::{ServeOptions, model_worker};
 use galatea_types::Environment;
 
 use crate::{
-    advice, auth_command, cache_command, check, client_credential,
+    advice, auth_command, cache_command, check, client_credential, deploy,
     flags::{self, FlagError, Words},
     options, runtime,
     sagemaker::{self, SageMakerFolders},
@@ -37,6 +37,7 @@ const USAGE: &str = "Usage: galatea <command>
   runtime path <name>      Print the path of its library
   runtime remove <name>    Remove an installed runtime, and print how much space that frees
   cache clean              Remove the environments of Python models that no server uses
+  deploy envoy [options]   Print a configuration of Envoy that spreads requests over servers by their load
   completions <shell>      Print the completions of all commands for bash, zsh or fish
   manual [man|markdown|metrics|config]
                            Print all commands and options as a manual page, or as Markdown the options of serve, the
@@ -88,6 +89,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> ExitCode {
         "trace" => trace(words, environment),
         "auth" => auth_command::run(&words),
         "runtime" => runtime::run(words, environment),
+        "deploy" => deploy::run(words),
         "cache" => cache_command::run(&words, environment),
         "completions" => text(texts::completions(&words, environment)),
         "manual" => text(texts::manual(&words)),

@@ -8,6 +8,7 @@ mod cache_command;
 mod check;
 mod client_credential;
 mod command;
+mod deploy;
 mod flags;
 mod options;
 mod runtime;

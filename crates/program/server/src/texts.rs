@@ -10,8 +10,9 @@ use crate::{
     auth_command, cache_command,
     check::CheckFlags,
     client_credential,
+    deploy::{self, EnvoyFlags},
     flags::{FlagError, ServeFlags},
-    runtime::InstallFlags,
+    runtime::{InstallFlags, ListFlags},
     tune::TuneFlags,
     up,
 };
@@ -110,6 +111,7 @@ const TOP: &str = "Inference server that speaks Triton's protocols, and its load
 const UP: &str = "Serve an example model, or one of yours, for a first look";
 const SAGEMAKER: &str = "Serve as the container of a SageMaker endpoint";
 const RUNTIMES: &[&str] = &["onnxruntime", "pytorch", "tensorflow", "openvino"];
+const LIST: &str = "List the native runtimes, and the libraries made for Triton";
 const INSTALL: &str = "Fetch a native runtime library";
 const REMOVE: &str = "Remove an installed runtime";
 const CACHE: &str = "Remove environments of Python models";
@@ -133,11 +135,13 @@ const COMMANDS: &[Command] = &[
     ("galatea trace", TRACE, &[], galatea_trace_view::outline),
     ("galatea auth", "Make API keys", auth_command::WORDS, Vec::new),
     ("galatea runtime", "Native runtime libraries", &["--help"], Vec::new),
-    ("galatea runtime list", "List the native runtimes", &[], Vec::new),
+    ("galatea runtime list", LIST, &[], outline::<ListFlags>),
     ("galatea runtime install", INSTALL, RUNTIMES, outline::<InstallFlags>),
     ("galatea runtime path", "Print the path of its library", RUNTIMES, Vec::new),
     ("galatea runtime remove", REMOVE, RUNTIMES, Vec::new),
     ("galatea cache", CACHE, cache_command::WORDS, Vec::new),
+    ("galatea deploy", "Print the configuration of a proxy", deploy::WORDS, Vec::new),
+    ("galatea deploy envoy", "Print a configuration of Envoy", &[], outline::<EnvoyFlags>),
     ("galatea completions", "Print completions for a shell", Shell::NAMES, Vec::new),
     ("galatea manual", "Print the manual", FORMS, Vec::new),
     ("tritonserver", SERVE, &[], outline::<ServeFlags>),

@@ -60,6 +60,28 @@ pub fn run_later(work: Arc<dyn LateWork>, number: usize) {
     });
 }
 
+/// Runs `body`, in which this thread does not count as [served](is_served): work that `body` waits for goes to other threads.
+pub fn without<R>(body: impl FnOnce() -> R) -> R {
+    let _unserved = Unserved { was_served: set_served(false) };
+    body()
+}
+
+/// Changes whether this thread is served, and returns whether it was.
+fn set_served(is_served: bool) -> bool {
+    LEFT.with_borrow_mut(|left| std::mem::replace(&mut left.is_served, is_served))
+}
+
+/// Marks this thread as not served while it lives.
+struct Unserved {
+    was_served: bool,
+}
+
+impl Drop for Unserved {
+    fn drop(&mut self) {
+        set_served(self.was_served);
+    }
+}
+
 /// Does the delayed work of this thread while it is polled. Only one task of a thread may run it.
 pub async fn serve() {
     let _serving = Serving::begin();
@@ -88,7 +110,7 @@ struct Serving;
 
 impl Serving {
     fn begin() -> Self {
-        LEFT.with_borrow_mut(|left| left.is_served = true);
+        set_served(true);
         Self
     }
 }
@@ -138,6 +160,17 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn work_that_is_waited_for_is_not_left_to_the_same_thread() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut serving = pin!(serve());
+        assert!(serving.as_mut().poll(&mut context).is_pending());
+        assert!(!without(is_served));
+        assert!(is_served(), "again, afterwards");
+        assert!(std::panic::catch_unwind(|| without(|| panic!("so be it"))).is_err());
+        assert!(is_served(), "also after a panic");
     }
 
     #[test]

@@ -66,6 +66,11 @@ impl PreparedRequest {
         }
     }
 
+    /// Makes a copy without inputs.
+    pub fn without_inputs(&self) -> Self {
+        Self { request: self.request.without_inputs(), batch_size: self.batch_size }
+    }
+
     /// Makes a request that fills a place in a batch and has no client. It has the same model and batch size, and these inputs,
     /// which the caller guarantees; all else is empty.
     pub fn stand_in(&self, inputs: Vec<Tensor>) -> Self {

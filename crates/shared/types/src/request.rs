@@ -149,6 +149,24 @@ impl InferRequest {
         self.outputs.is_empty() || self.outputs.iter().any(|output| **output == *name)
     }
 
+    /// Makes a copy without inputs.
+    pub fn without_inputs(&self) -> Self {
+        Self {
+            model_name: self.model_name.clone(),
+            model_version: self.model_version,
+            id: self.id.clone(),
+            inputs: Vec::new(),
+            outputs: self.outputs.clone(),
+            output_allocator: self.output_allocator.clone(),
+            parameters: self.parameters.clone(),
+            correlation_id: self.correlation_id.clone(),
+            sequence_start: self.sequence_start,
+            sequence_end: self.sequence_end,
+            priority: self.priority,
+            timeout: self.timeout,
+        }
+    }
+
     /// Returns the bytes of all inputs together.
     pub fn input_bytes(&self) -> usize {
         self.inputs.iter().map(|input| input.data.len()).sum()

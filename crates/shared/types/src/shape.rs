@@ -7,8 +7,15 @@ use smallvec::SmallVec;
 use crate::DataType;
 
 /// Dimensions, outermost first. In a specification -1 means "any size"; in a tensor every dimension is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape(SmallVec<[i64; 6]>);
+
+/// Copies the dimensions at once, where the derived code copies one after the other.
+impl Clone for Shape {
+    fn clone(&self) -> Self {
+        Self(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Shape {
     /// Makes a shape without dimensions, for one element.

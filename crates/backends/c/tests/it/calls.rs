@@ -1,6 +1,12 @@
 //! Requests of libraries to other models.
 
-use std::{sync::Arc, thread};
+use std::{
+    future::Future as _,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Waker},
+    thread,
+};
 
 use galatea_backend::{
     InferTarget, ServerAccess,
@@ -8,6 +14,7 @@ use galatea_backend::{
 };
 use galatea_types::{
     Error, InferRequest, InferResponse, Refused, RequestContext, Responder, Result, Tensor,
+    late_work,
 };
 
 use crate::support::{BYTES_IN_AND_OUT, Backends, bytes, load};
@@ -22,6 +29,7 @@ impl InferTarget for Other {
         _: RequestContext,
         mut responder: Responder,
     ) -> Result<(), Refused> {
+        assert!(!late_work::is_served(), "a model that the caller waits for is executed elsewhere");
         if request.inputs[0].data.is_empty() {
             return Err(Refused::new(Error::invalid_arg("no data"), responder));
         }
@@ -58,6 +66,9 @@ fn a_library_asks_another_model_and_gets_its_request_back() {
     let backends = Backends::compile("caller");
     let server = ServerAccess { models: Arc::new(Other), ..ServerAccess::default() };
     let mut loaded = load(&backends, BYTES_IN_AND_OUT, server).expect("loads");
+    // This thread works like one of connections.
+    let mut serving = pin!(late_work::serve());
+    assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     for _ in 0..3 {
         let asked = vec![request("m", 1, vec![bytes(b"abc")])];
         let response = run_batch(&mut *loaded.instance, asked).pop().unwrap().expect("answered");

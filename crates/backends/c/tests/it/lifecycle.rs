@@ -6,11 +6,14 @@ use galatea_backend::{
     Batch, Outcome, ServerAccess,
     testing::{Loader, ModelFolder, pending, request},
 };
-use galatea_backend_c::{BACKEND, CBackend};
-use galatea_triton_c::objects::{OBJECTS, errors};
+use galatea_backend_c::{BACKEND, CBackend, CBackendOptions};
+use galatea_triton_c::{
+    newer_version,
+    objects::{OBJECTS, errors},
+};
 use galatea_types::Code;
 
-use crate::support::{BYTES_IN_AND_OUT, Backends, bytes, load};
+use crate::support::{BYTES_IN_AND_OUT, Backends, bytes, load, load_by};
 
 #[test]
 fn a_library_completes_a_configuration() {
@@ -54,6 +57,21 @@ fn the_times_that_a_library_reports_are_those_of_its_requests() {
 }
 
 #[test]
+fn a_library_that_may_wait_for_the_server_keeps_to_its_thread() {
+    let computes = |name, waits_for_answers, in_place: &str| {
+        let backends = Backends::compile(name);
+        let settings = [("in_place".to_owned(), in_place.to_owned())].into();
+        let options = CBackendOptions { waits_for_answers, settings, ..backends.options() };
+        let loaded = load_by(options, BYTES_IN_AND_OUT, ServerAccess::default()).expect("loads");
+        loaded.model.computes_on_any_thread()
+    };
+    assert!(computes("mirror", false, "true"));
+    assert!(!computes("mirror", false, "false"), "the settings say so");
+    assert!(!computes("mirror", true, "true"), "an execution waits for threads of the library");
+    assert!(!computes("caller", false, "true"), "it calls other models");
+}
+
+#[test]
 fn nothing_is_left_when_a_model_is_unloaded() {
     let backends = Backends::compile("mirror");
     for _ in 0..50 {
@@ -79,7 +97,7 @@ fn every_function_that_the_header_declares_is_offered() {
 }
 
 /// The kinds of objects that functions belong to, in the order of the page. A function belongs to the first whose prefix it has.
-const GROUPS: [&str; 27] = [
+const GROUPS: [&str; 28] = [
     "TRITONBACKEND_BackendAttribute",
     "TRITONBACKEND_Backend",
     "TRITONBACKEND_MemoryManager",
@@ -102,6 +120,7 @@ const GROUPS: [&str; 27] = [
     "TRITONSERVER_ResponseAllocator",
     "TRITONSERVER_BufferAttributes",
     "TRITONSERVER_Message",
+    "TRITONSERVER_Metrics",
     "TRITONSERVER_Metric",
     "TRITONSERVER_Parameter",
     "TRITONSERVER_Error",
@@ -109,19 +128,32 @@ const GROUPS: [&str; 27] = [
     "TRITONSERVER_",
 ];
 
+/// Returns true if a function belongs to a group: the rest of its name begins a word, so `MetricsDelete` is none of `Metric`.
+fn is_of(prefix: &str, name: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(char::is_uppercase))
+}
+
+/// Returns the name of a function without its prefix, and the version that brought it if that is told.
+fn with_version(prefix: &str, name: &str) -> String {
+    let short = name.strip_prefix(prefix).unwrap();
+    match newer_version(name) {
+        Some([major, minor]) => format!("`{short}` ({major}.{minor})"),
+        None => format!("`{short}`"),
+    }
+}
+
 /// Returns the table of the page: a row for each kind of object.
 fn function_table() -> String {
     let mut table = String::from("| functions | done | not supported |\n|---|---|---|\n");
     let all = BACKEND.functions.iter().chain(OBJECTS.functions);
-    let group = |name: &str| GROUPS.iter().position(|prefix| name.starts_with(prefix)).unwrap();
+    let group = |name: &str| GROUPS.iter().position(|prefix| is_of(prefix, name)).unwrap();
     for (number, prefix) in GROUPS.iter().enumerate() {
         let list = |is_supported: bool| {
             let of_group = all.clone().filter(|function| {
                 function.is_supported == is_supported && group(function.name) == number
             });
-            let names: BTreeSet<&str> =
-                of_group.map(|function| function.name.strip_prefix(prefix).unwrap()).collect();
-            names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+            let names: BTreeSet<&str> = of_group.map(|function| function.name).collect();
+            names.into_iter().map(|name| with_version(prefix, name)).collect::<Vec<_>>().join(", ")
         };
         table += &format!("| `{prefix}...` | {} | {} |\n", list(true), list(false));
     }

@@ -6,7 +6,7 @@ use galatea_backend::{
     Backend, Model, ModelInstance, ServerAccess,
     testing::{Fixture, instance_spec, load_context, model_config},
 };
-use galatea_backend_c::{CBackend, CBackendOptions, library_name};
+use galatea_backend_c::{CBackend, CBackendOptions, LIBRARIES};
 use galatea_types::{Result, Tensor};
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ impl Backends {
         let source = [&own, &example].map(|folder| folder.join(file));
         let source = source.iter().find(|path| path.exists()).expect("a source");
         let folder = tempfile::tempdir().unwrap();
-        let library = folder.path().join(name).join(library_name(name));
+        let library = folder.path().join(name).join(LIBRARIES.file_name(name));
         std::fs::create_dir(library.parent().unwrap()).unwrap();
         let made = Command::new(compiler)
             .args([
@@ -74,7 +74,12 @@ pub struct Loaded {
 
 /// Loads a model with this configuration (without the backend), and makes an instance.
 pub fn load(backends: &Backends, config: &str, server: ServerAccess) -> Result<Loaded> {
-    load_as("m", backends, config, server)
+    load_by(backends.options(), config, server)
+}
+
+/// Does the same by a backend with these options.
+pub fn load_by(options: CBackendOptions, config: &str, server: ServerAccess) -> Result<Loaded> {
+    load_named("m", options, config, server)
 }
 
 /// Does the same for a model of this name.
@@ -84,12 +89,21 @@ pub fn load_as(
     config: &str,
     server: ServerAccess,
 ) -> Result<Loaded> {
+    load_named(name, backends.options(), config, server)
+}
+
+fn load_named(
+    name: &str,
+    options: CBackendOptions,
+    config: &str,
+    server: ServerAccess,
+) -> Result<Loaded> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("1")).unwrap();
-    let config = model_config(&format!("name: '{name}' backend: '{}' {config}", backends.name));
+    let config = model_config(&format!("name: '{name}' backend: '{}' {config}", options.name));
     let mut context = load_context(&Fixture::new(config, folder.path()));
     context.server = server;
-    let model = backends.open().load(context)?;
+    let model = CBackend::open(options)?.load(context)?;
     let instance = model.new_instance(&instance_spec(name, 0))?;
     Ok(Loaded { model, instance, _folder: folder })
 }

@@ -31,6 +31,14 @@ pub struct Requirements<'a> {
     pub must_define: &'a [&'a str],
 }
 
+impl Requirements<'_> {
+    /// Returns the error of a file that is no library of this kind.
+    pub(super) fn refuse(&self, path: &Path, reason: &LibraryFileError) -> Error {
+        let text = format!("'{}' cannot be opened as a {}: {reason}", path.display(), self.kind);
+        Error::invalid_arg(text)
+    }
+}
+
 /// The parts of a library's file that decide if it can be opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LibraryFile {

@@ -35,14 +35,7 @@ impl Library {
         requirements: &Requirements<'_>,
         offers: &[&'static Offer],
     ) -> Result<Self> {
-        let file = LibraryFile::read(path).map_err(|error| {
-            let text = format!(
-                "'{}' cannot be opened as a {}: {error}",
-                path.display(),
-                requirements.kind
-            );
-            galatea_types::Error::invalid_arg(text)
-        })?;
+        let file = LibraryFile::read(path).map_err(|error| requirements.refuse(path, &error))?;
         file.check(path, requirements, offers)?;
         stand_ins::prepare(&file.needed, offers)?;
         let handle = galatea_native_library::open(path, requirements.kind)?;

@@ -70,7 +70,7 @@ unsafe fn value_of(kind: u32, value: *const c_void) -> Result<ParameterValue> {
     // SAFETY: the caller's word.
     unsafe {
         Ok(match kind {
-            STRING => ParameterValue::String(text::read(value.cast(), "the value")?),
+            STRING => ParameterValue::String(text::read(value.cast(), "the value")?.into_owned()),
             INT => ParameterValue::Int(value.cast::<i64>().read_unaligned()),
             BOOL => ParameterValue::Bool(value.cast::<u8>().read() != 0),
             DOUBLE => ParameterValue::Double(value.cast::<f64>().read_unaligned()),
@@ -91,6 +91,7 @@ pub(super) unsafe extern "C" fn parameter_new(
     call::value("TRITONSERVER_ParameterNew", ptr::null_mut(), || {
         // SAFETY: the caller gives a terminated text, and a value of this kind.
         let (name, value) = unsafe { (text::read(name, "the name")?, value_of(kind, value)?) };
+        let name = name.into_owned();
         PARAMETERS.insert(Arc::new(Parameter { name, value: Value::Plain(value) }))
     })
 }
@@ -103,9 +104,10 @@ pub(super) unsafe extern "C" fn parameter_bytes_new(
 ) -> *mut abi::Parameter {
     call::value("TRITONSERVER_ParameterBytesNew", ptr::null_mut(), || {
         // SAFETY: the caller gives a terminated text, and that many bytes.
-        let (name, bytes): (String, &[u8]) = unsafe {
+        let (name, bytes): (_, &[u8]) = unsafe {
             (text::read(name, "the name")?, call::list(bytes.cast(), size, MOST_BYTES, "bytes")?)
         };
+        let name = name.into_owned();
         PARAMETERS.insert(Arc::new(Parameter { name, value: Value::Bytes(bytes.to_vec()) }))
     })
 }

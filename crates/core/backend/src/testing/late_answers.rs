@@ -79,6 +79,10 @@ impl Model for LateAnswers<Box<dyn Model>> {
     fn may_answer_later(&self) -> bool {
         true
     }
+
+    fn computes_on_any_thread(&self) -> bool {
+        self.0.computes_on_any_thread()
+    }
 }
 
 struct Instance {

@@ -18,6 +18,11 @@ pub trait RepositoryAgent: fmt::Debug + Send + Sync {
     /// # Errors
     /// The reason why the model must not be loaded.
     fn on_load(&self, model: &AgentContext<'_>) -> Result<AgentAnswer>;
+
+    /// Returns its file, in quotes and with what it tells, if it is none of the program's. The default returns none.
+    fn program(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A model that is about to be loaded, as an agent sees it.
@@ -101,6 +106,18 @@ impl AgentRegistry {
             return Ok(folder.clone());
         }
         folder.replaced(FolderLease::new(folders).followed(load))
+    }
+
+    /// Returns the names of those agents of a configuration that have a file of their own, with that file.
+    pub(crate) fn programs(&self, config: &ConfigDraft) -> Vec<(String, String)> {
+        let of_agent = |name: &str| {
+            let agent = self.find(name).ok()?;
+            Some((name.to_owned(), agent.program()?.to_owned()))
+        };
+        let mut programs: Vec<_> =
+            config.repository_agents().iter().filter_map(|agent| of_agent(&agent.name)).collect();
+        programs.dedup();
+        programs
     }
 
     fn find(&self, name: &str) -> Result<Arc<dyn RepositoryAgent>> {

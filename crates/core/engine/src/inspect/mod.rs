@@ -8,7 +8,9 @@ mod ensembles;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use galatea_backend::{CompletionContext, Inspector, MissingModelInfo, PathRules};
-use galatea_config::{ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity};
+use galatea_config::{
+    ConfigDraft, ConfigSource, Diagnostic, ModelConfig, Place, RawModelConfig, Severity,
+};
 use galatea_types::{Error, Result};
 
 use self::ensembles::Ensembles;
@@ -240,7 +242,7 @@ impl<'a> ModelInspector<'a> {
             return None;
         }
         add_mistakes(&polled.folder, &polled.source, polled.missing_versions(), findings);
-        findings.extend(self.note_of_program(&polled, file));
+        findings.extend(self.notes_of_programs(&polled, file));
         let config = match polled.complete(&self.completion()) {
             Ok(config) => config,
             Err(error) if MissingModelInfo::is_in(&error) => {
@@ -259,15 +261,32 @@ impl<'a> ModelInspector<'a> {
         is_fine.then_some(Inspected { polled, config: Some(config) })
     }
 
-    /// Returns a note that names the file that runs the model, if it lies neither in the model's folder nor in the program.
-    fn note_of_program(&self, polled: &PolledModel, file: &str) -> Option<Finding> {
+    /// Returns notes that name the files of the model's backend and agents that lie neither in the model's folder nor in the
+    /// program.
+    fn notes_of_programs(&self, polled: &PolledModel, file: &str) -> Vec<Finding> {
+        let note = |text: String, field: &'static str| {
+            let found = Diagnostic::note(text).about(field);
+            let mut found = polled.source.locate_diagnostic(found);
+            found.place.get_or_insert_with(|| Place::file(file));
+            Finding::new(&polled.id.name, found)
+        };
+        let backend = self.program_of_backend(polled).map(|program| {
+            let text = format!("backend '{}' of this model is {program}", polled.raw.backend);
+            note(text, "backend")
+        });
+        let draft = ConfigDraft::from(RawModelConfig::clone(&polled.raw));
+        let agents = self.options.agents.programs(&draft).into_iter().map(|(name, program)| {
+            let text = format!("repository agent '{name}' of this model is {program}");
+            note(text, "model_repository_agents")
+        });
+        backend.into_iter().chain(agents).collect()
+    }
+
+    fn program_of_backend(&self, polled: &PolledModel) -> Option<String> {
         let inspector = self.inspectors.open_named(&polled.raw, &polled.folder).ok()?;
-        let program = inspector.program_file()?.display();
-        let text = format!("backend '{}' of this model is '{program}'", polled.raw.backend);
-        let found = Diagnostic::note(text).about("backend");
-        let mut found = polled.source.locate_diagnostic(found);
-        found.place.get_or_insert_with(|| Place::file(file));
-        Some(Finding::new(&polled.id.name, found))
+        let versions = polled.versions.iter().map(|&version| polled.folder.version_dir(version));
+        let folders: Vec<_> = versions.chain([polled.folder.path().to_owned()]).collect();
+        inspector.program(&folders.iter().map(|folder| &**folder).collect::<Vec<_>>())
     }
 
     /// Checks that every version could be loaded, as far as its files show.

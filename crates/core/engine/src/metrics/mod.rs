@@ -1,6 +1,7 @@
 //! All metrics of the server as one text.
 
 mod distributions;
+pub(crate) mod server_load;
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,7 +9,7 @@ use std::{
 };
 
 use galatea_telemetry::{
-    CustomMetrics, DistributionsSnapshot, StatisticsSnapshot,
+    CustomMetrics, DistributionsSnapshot, ServerCounts, StatisticsSnapshot,
     metrics::{
         self, FigureSource, Figures, InstanceCounts, MemoryMetrics, ModelMetrics, ProcessMetrics,
         ProcessSampler,
@@ -17,12 +18,14 @@ use galatea_telemetry::{
 use galatea_types::LockExt;
 
 pub(crate) use self::distributions::distributions;
+use self::server_load::LoadSampler;
 use crate::{options::EngineOptions, served_model::ServedModel};
 
 /// Metrics of the server besides those of requests to each model.
 pub(crate) struct ServerMetrics {
     options: Arc<EngineOptions>,
     pub process: ProcessSampler,
+    pub load: LoadSampler,
     pub sources: Mutex<Vec<FigureSource>>,
     /// Metric families that models define themselves.
     pub custom: Arc<CustomMetrics>,
@@ -32,7 +35,8 @@ impl ServerMetrics {
     pub fn new(options: Arc<EngineOptions>) -> Self {
         let process = ProcessSampler::new(options.metrics.clone());
         let custom = options.custom_metrics.clone();
-        Self { options, process, sources: Mutex::default(), custom }
+        let load = LoadSampler::default();
+        Self { options, process, load, sources: Mutex::default(), custom }
     }
 
     /// Returns all metric families in the Prometheus text format. `add_own` adds the engine's own metrics.
@@ -58,6 +62,22 @@ impl ServerMetrics {
         let mut text = metrics::render(&rows, &process, &figures);
         self.custom.render_into(&mut text);
         text
+    }
+}
+
+impl ServerMetrics {
+    /// Returns the families of the server without those of its models.
+    pub fn render_server(
+        &self,
+        counts: ServerCounts,
+        add_own: impl FnOnce(&mut Figures),
+    ) -> String {
+        let EngineOptions { memory, execution, .. } = &*self.options;
+        let memory = MemoryMetrics::new(memory, execution.sequence_memory.metrics());
+        let mut figures = Figures::default();
+        add_own(&mut figures);
+        self.sources.lock_unpoisoned().iter().for_each(|source| source(&mut figures));
+        metrics::render_server(counts, memory, &figures)
     }
 }
 

@@ -33,7 +33,6 @@ pub(super) fn pace(
 ) -> Option<ExecutionPace> {
     let only_computes = model.computes_on_any_thread()
         && !config.is_decoupled()
-        && !model.may_answer_later()
         && config.instance_groups().iter().all(|group| group.kind == InstanceKind::Cpu);
     let takes_at_once = match config.scheduling() {
         Scheduling::Direct => true,

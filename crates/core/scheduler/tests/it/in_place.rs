@@ -9,7 +9,7 @@ use std::{
 
 use galatea_backend::{
     Batch, InstanceSpec, Model, ModelInstance,
-    testing::{Answer, instance_spec, model_config},
+    testing::{Answer, LateAnswers, instance_spec, model_config},
 };
 use galatea_scheduler::{
     ExecutionRules, QueueScheduler, RateLimiter, Scheduler as _, SchedulerSpec, TestHold,
@@ -83,6 +83,18 @@ impl Rig {
 
     /// With its instances at rest.
     fn of(config: &str, instances: usize, computes: bool, execution: ExecutionRules) -> Self {
+        let same = |model| -> Arc<dyn Model> { Arc::new(model) };
+        Self::with(config, instances, computes, execution, same)
+    }
+
+    /// Does the same with another model around the quick one.
+    fn with(
+        config: &str,
+        instances: usize,
+        computes: bool,
+        execution: ExecutionRules,
+        wrap: impl FnOnce(Quick) -> Arc<dyn Model>,
+    ) -> Self {
         let (executed, clock, events) =
             (Executed::default(), ManualClock::new(), DebugEvents::on());
         let (statistics, reader) = (by_clock(&clock), events.subscribe());
@@ -98,7 +110,7 @@ impl Rig {
         let scheduler = QueueScheduler::start(SchedulerSpec {
             config: Arc::new(model_config(&text)),
             version: 1,
-            model: Arc::new(model),
+            model: wrap(model),
             instances: (0..instances).map(|index| instance_spec("probe", index)).collect(),
             statistics: statistics.clone(),
             initial_states: Vec::new(),
@@ -207,6 +219,24 @@ fn a_quick_model_is_executed_in_order_on_the_callers_thread() {
         let own = thread::current().id();
         let expected = ["a", "b", "c"].map(|id| (own, vec![id.to_owned()]));
         assert_eq!(rig.take_executed(), expected);
+    });
+}
+
+#[test]
+fn a_model_that_answers_later_is_executed_in_place() {
+    let later = |model| -> Arc<dyn Model> {
+        let model: Box<dyn Model> = Box::new(model);
+        Arc::new(LateAnswers(model))
+    };
+    let rig = Rig::with("", 1, true, ExecutionRules::default(), later);
+    with_quick_model(rig, async |rig| {
+        let before = rig.in_place();
+        for id in ["a", "b", "c"] {
+            answered(rig.submit(id)).await.expect("success");
+        }
+        let counted = rig.statistics.snapshot();
+        assert_eq!(counted.executions_in_place, before + 3);
+        assert_eq!(counted.success.count, counted.execution_count);
     });
 }
 

@@ -145,6 +145,10 @@ families! {
              waits").per_model();
         pub(crate) LOAD = gauge("galatea_load",
             "The highest galatea_model_load of all models, for an autoscaler");
+        pub(crate) WAITING = gauge("galatea_requests_waiting",
+            "Requests in the queues of all models, for a balancer that chooses between servers");
+        pub(crate) RUNNING = gauge("galatea_requests_running",
+            "Requests that the instances of all models execute now");
     }
     MEMORY {
         pub(crate) MEMORY_LIMIT = gauge("galatea_memory_budget_limit_bytes",

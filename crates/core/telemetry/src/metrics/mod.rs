@@ -27,6 +27,7 @@ pub use self::{
     reference::reference,
 };
 use self::{models::Models, text::Text};
+use crate::ServerCounts;
 use crate::families::{
     self, CPU_MEMORY_TOTAL, CPU_MEMORY_USED, CPU_UTILIZATION, POOL_TOTAL, POOL_USED,
 };
@@ -46,6 +47,18 @@ pub fn render(models: &[ModelMetrics<'_>], process: &ProcessMetrics, figures: &F
     models.write_distributions(&mut text);
     models.write_own(&mut text);
     memory::write(&mut text, process.memory);
+    figures.write(&mut text);
+    program::write(&mut text);
+    build::write(&mut text);
+    text.finish()
+}
+
+/// Returns the answer to `/metrics?scope=server`: the figures of the server without those of its models. It is short, for readers
+/// that ask many times a second.
+pub fn render_server(counts: ServerCounts, memory: MemoryMetrics, figures: &Figures) -> String {
+    let mut text = Text::default();
+    models::write_counts(&mut text, counts);
+    memory::write(&mut text, memory);
     figures.write(&mut text);
     program::write(&mut text);
     build::write(&mut text);

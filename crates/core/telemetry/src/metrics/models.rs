@@ -8,8 +8,10 @@ use crate::families::{
     BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS,
     EXECUTIONS_ON_CONNECTION_THREADS, FAILURE, FIRST_RESPONSE_HISTOGRAM, Family, IN_FLIGHT,
     INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD, PENDING,
-    PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, SUCCESS,
+    PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, RUNNING, SUCCESS,
+    WAITING,
 };
+use crate::server_load::ServerCounts;
 use crate::statistics::{FailureReason, RefusalReason, StatisticsSnapshot};
 
 /// A loaded model version, as seen at the moment of a scrape.
@@ -161,8 +163,15 @@ impl<'a> Models<'a> {
                 text.of_model(&MODEL_LOAD, labels, load);
             }
         });
-        let loads = self.0.iter().filter_map(|(_, model)| model.load);
-        text.single(&LOAD, loads.fold(0.0, f64::max));
+        let mut counts = ServerCounts::default();
+        for (_, model) in &self.0 {
+            if let Some(load) = model.load {
+                let waiting = u64::try_from(model.statistics.pending).unwrap_or(0);
+                counts.load = counts.load.max(load);
+                counts.add(waiting, model.in_flight as u64);
+            }
+        }
+        write_counts(text, counts);
     }
 
     /// Writes the samples of each model, with the head of the family if there are any.
@@ -222,4 +231,11 @@ impl<'a> Models<'a> {
         text.family(family);
         self.0.iter().for_each(|(labels, model)| write(text, labels, model));
     }
+}
+
+/// Writes the figures of all models together, which have no labels.
+pub(super) fn write_counts(text: &mut Text, counts: ServerCounts) {
+    text.single(&LOAD, counts.load);
+    text.single(&WAITING, counts.waiting);
+    text.single(&RUNNING, counts.running);
 }

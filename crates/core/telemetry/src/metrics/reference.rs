@@ -8,7 +8,8 @@ const HEAD: &str = "\
 # Metrics
 
 The server reports these metrics as Prometheus text at `/metrics` of the metrics port (`--metrics-port`, 8002 by default),
-unless `--allow-metrics=false`. Each is always shown, unless its section or row says when.
+unless `--allow-metrics=false`; with `--http-metrics=true` at the HTTP port too. Each is always shown, unless its section or row
+says when. `/metrics?scope=server` is short: it has load, memory, front ends, control and the program, and no figures of models.
 
 Families with `nv_` are Triton's, with its names, help texts and units; those with `galatea_` are this server's own.
 [compat.md](compat.md) says what differs from Triton. `galatea manual metrics` makes this page from the program's table.

@@ -24,6 +24,8 @@ use crate::sink::{FinishedTrace, TraceSink};
 
 /// The pause between two writes, so that traces are written together.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The most messages for which the list keeps room between two writes.
+const MOST_ROOM: usize = 1 << 10;
 /// The longest wait for the last traces at the end of the process.
 const LAST_WRITE: Duration = Duration::from_secs(5);
 
@@ -149,18 +151,21 @@ impl fmt::Debug for TraceFiles {
 
 fn run(shared: &Shared, mut writer: Writer) {
     let clock = Clock::system();
+    let mut messages = Vec::new();
     loop {
         let state = shared.state.lock_unpoisoned();
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let mut state = shared.changed.wait_while_unpoisoned(state, is_idle);
-        let (messages, is_closed) = (std::mem::take(&mut state.waiting), state.is_closed);
+        std::mem::swap(&mut state.waiting, &mut messages);
+        let is_closed = state.is_closed;
         drop(state);
-        for message in messages {
+        for message in messages.drain(..) {
             match message {
                 Message::Finished(trace) => writer.add(trace),
                 Message::Retired(setting) => writer.retire(setting),
             }
         }
+        messages.shrink_to(MOST_ROOM);
         writer.write();
         let state = shared.state.lock_unpoisoned();
         if is_closed && state.waiting.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, IoSlice, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -91,7 +91,7 @@ fn replace(path: &Path, traces: &str) -> io::Result<u64> {
     // Whatever is there is removed and not opened: a pipe would block, and a link would lead to a file of others.
     let _ = fs::remove_file(&part);
     let written = File::create_new(&part).and_then(|mut file| {
-        file.write_all(format!("[{traces}]").as_bytes())?;
+        write_parts(&mut file, ["[", traces, "]"])?;
         fs::rename(&part, path)
     });
     if written.is_err() {
@@ -112,7 +112,7 @@ fn append(path: &Path, length: u64, traces: &str) -> io::Result<u64> {
     }
     let end = SeekFrom::Start(length - 1);
     file.seek(end)?;
-    match file.write_all(format!(",{traces}]").as_bytes()) {
+    match write_parts(&mut file, [",", traces, "]"]) {
         Ok(()) => Ok(length + traces.len() as u64 + 1),
         Err(error) => {
             file.set_len(length)?;
@@ -121,6 +121,21 @@ fn append(path: &Path, length: u64, traces: &str) -> io::Result<u64> {
             Err(error)
         }
     }
+}
+
+/// Writes texts one behind the other, in one call where the system takes all.
+fn write_parts(file: &mut File, parts: [&str; 3]) -> io::Result<()> {
+    let mut parts = parts.map(|part| IoSlice::new(part.as_bytes()));
+    let mut left = &mut parts[..];
+    while !left.is_empty() {
+        match file.write_vectored(left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut left, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn ends_an_array(file: &mut File, length: u64) -> io::Result<bool> {

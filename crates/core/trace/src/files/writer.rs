@@ -12,6 +12,9 @@ use crate::{render, sink::FinishedTrace, trace_memory::MemoryShare};
 /// The most bytes of traces that wait for others of their file. More than these are written before the file is complete.
 const MOST_WAITING: usize = 16 << 20;
 
+/// The most bytes of room that stay between two writes.
+const MOST_ROOM: usize = 1 << 20;
+
 /// Collects the traces of each setting, and writes them to the file that they belong to.
 pub(super) struct Writer {
     output: Output,
@@ -45,6 +48,13 @@ impl Batch {
             Some(held) => held.join(trace.held),
             None => self.held = Some(trace.held),
         }
+    }
+
+    /// Removes the traces. The room for their text stays, if it is not large.
+    fn empty(&mut self) {
+        self.text.clear();
+        self.text.shrink_to(MOST_ROOM);
+        (self.count, self.held) = (0, None);
     }
 
     /// Returns whether the traces fill a numbered file.
@@ -90,8 +100,8 @@ impl Writer {
         let Self { output, batches } = self;
         for batch in batches.values_mut() {
             if batch.count > 0 && (!batch.waits || batch.text.len() >= MOST_WAITING) {
-                let batch = std::mem::take(batch);
                 output.append(&batch.text, batch.count);
+                batch.empty();
             }
         }
     }

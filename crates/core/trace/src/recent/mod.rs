@@ -13,8 +13,12 @@ use std::{
 
 use galatea_trace_timeline::{EventName, Family, ModelKey, Request, RequestTrees, TreeReport};
 use galatea_types::LockExt as _;
+use smallvec::SmallVec;
 
-use crate::{request_trace::RequestTrace, trace_memory::MemoryShare};
+use crate::{
+    request_trace::{Event, FEW_EVENTS, RequestTrace},
+    trace_memory::MemoryShare,
+};
 
 /// The most traces of a model.
 const MOST_OF_A_MODEL: usize = 20;
@@ -39,11 +43,22 @@ pub struct RecentTraces {
 pub struct RecentTrace {
     /// The time at which it was finished.
     pub finished_at: SystemTime,
-    requests: Vec<Request>,
-    models: Vec<ModelKey>,
+    /// The model that was asked for, if the client's request did not reach it.
+    asked_model: Option<Box<str>>,
+    requests: Vec<RecentRequest>,
     /// Requests beyond the bound.
     omitted: usize,
     held: MemoryShare,
+}
+
+/// One request of a trace. The list of models and the tree are made when somebody looks.
+#[derive(Debug)]
+struct RecentRequest {
+    row: Request,
+    /// The events of a request that has few. The row of one with many has them already.
+    events: SmallVec<[Event; FEW_EVENTS]>,
+    model: Option<Arc<str>>,
+    version: i64,
 }
 
 #[derive(Debug, Default)]
@@ -91,27 +106,32 @@ impl RecentTraces {
 
 impl RecentTrace {
     fn new(model: &str, requests: &[RequestTrace], held: MemoryShare) -> Self {
-        let mut models = Vec::new();
         let kept = &requests[..requests.len().min(MOST_REQUESTS)];
-        let mut records: Vec<Request> =
-            kept.iter().map(|request| record(request, &mut models)).collect();
-        let numbers: HashMap<u64, u32> =
-            (0..).zip(kept).map(|(index, request)| (request.id, index)).collect();
-        if let Some(root) = records.first_mut().filter(|root| root.model.is_none()) {
-            root.model = Some(index_of(model, "", &mut models));
+        let is_refused = kept.first().is_some_and(|root| root.model.is_none());
+        Self {
+            finished_at: SystemTime::now(),
+            asked_model: is_refused.then(|| model.into()),
+            requests: kept.iter().map(RecentRequest::new).collect(),
+            omitted: requests.len() - kept.len(),
+            held,
         }
-        for record in &mut records {
-            record.parent = record.parent_id.and_then(|parent| numbers.get(&parent).copied());
-        }
-        let omitted = requests.len() - kept.len();
-        Self { finished_at: SystemTime::now(), requests: records, models, omitted, held }
     }
 
     /// Returns the client's request with the steps and calls below it.
     pub fn tree(&self) -> TreeReport {
-        let mut requests = self.requests.clone();
-        let family = Family::of(&mut requests);
-        let trees = RequestTrees { requests: &requests, models: &self.models, family: &family };
+        let mut models = Vec::new();
+        let rows = self.requests.iter().map(|request| request.row(&mut models));
+        let mut rows: Vec<Request> = rows.collect();
+        if let (Some(root), Some(asked)) = (rows.first_mut(), &self.asked_model) {
+            root.model = Some(index_of(asked, "", &mut models));
+        }
+        let numbers: HashMap<u64, u32> =
+            (0..).zip(&rows).map(|(index, row)| (row.id, index)).collect();
+        for row in &mut rows {
+            row.parent = row.parent_id.and_then(|parent| numbers.get(&parent).copied());
+        }
+        let family = Family::of(&mut rows);
+        let trees = RequestTrees { requests: &rows, models: &models, family: &family };
         let mut tree = trees.tree(0, MOST_REQUESTS);
         tree.omitted_count += self.omitted;
         tree
@@ -123,10 +143,49 @@ impl RecentTrace {
 
     /// Returns the names of its models, each once.
     fn model_names(&self) -> impl Iterator<Item = &str> {
-        let is_first =
-            |at: usize, name: &str| self.models[..at].iter().all(|known| &*known.name != name);
-        let names = self.models.iter().map(|model| &*model.name).enumerate();
-        names.filter(move |(at, name)| is_first(*at, name)).map(|(_, name)| name)
+        let reached = self.requests.iter().map(|request| request.model.as_deref());
+        let names = reached.enumerate().filter_map(|(at, name)| Some((at, name?)));
+        let is_first = |at: usize, name: &str| {
+            let mut before = self.requests[..at].iter();
+            before.all(|request| request.model.as_deref() != Some(name))
+                && self.asked_model.as_deref() != Some(name)
+        };
+        let reached = names.filter(move |(at, name)| is_first(*at, name)).map(|(_, name)| name);
+        self.asked_model.as_deref().into_iter().chain(reached)
+    }
+}
+
+impl RecentRequest {
+    fn new(request: &RequestTrace) -> Self {
+        let mut row = Request::new(request.id);
+        row.parent_id = (request.parent_id != 0).then_some(request.parent_id);
+        row.request_id = shortened(&request.request_id);
+        row.is_failed = request.is_failed;
+        let mut events = SmallVec::new();
+        match request.events.len() {
+            0..=FEW_EVENTS => events.extend_from_slice(&request.events),
+            _ => record_events(&request.events, &mut row),
+        }
+        Self { row, events, model: request.model.clone(), version: request.version }
+    }
+
+    /// Returns its row. Its model is added to the list if it is new.
+    fn row(&self, models: &mut Vec<ModelKey>) -> Request {
+        let version = || itoa::Buffer::new().format(self.version).to_owned();
+        let mut row = self.row.clone();
+        row.model = self.model.as_deref().map(|name| index_of(name, &version(), models));
+        record_events(&self.events, &mut row);
+        row
+    }
+}
+
+fn record_events(events: &[Event], row: &mut Request) {
+    for event in events {
+        let name = EventName::read(event.name);
+        row.protocol = name.protocol.or(row.protocol);
+        if let Some(name) = name.event {
+            row.record(name, event.ns);
+        }
     }
 }
 
@@ -189,31 +248,12 @@ fn bytes_of(model: &str, requests: &[RequestTrace]) -> usize {
     let kept = &requests[..requests.len().min(MOST_REQUESTS)];
     let of_request = |request: &RequestTrace| {
         let model = request.model.as_ref().map_or(0, |model| 2 * (model.len() + ENTRY));
-        size_of::<Request>() + request.request_id.len().min(MOST_ID) + model
+        size_of::<RecentRequest>() + request.request_id.len().min(MOST_ID) + model
     };
     size_of::<RecentTrace>()
         + ENTRY
         + 2 * (model.len() + ENTRY)
         + kept.iter().map(of_request).sum::<usize>()
-}
-
-fn record(request: &RequestTrace, models: &mut Vec<ModelKey>) -> Request {
-    let mut record = Request::new(request.id);
-    record.parent_id = (request.parent_id != 0).then_some(request.parent_id);
-    record.request_id = shortened(&request.request_id);
-    record.model = request
-        .model
-        .as_deref()
-        .map(|name| index_of(name, itoa::Buffer::new().format(request.version), models));
-    record.is_failed = request.is_failed;
-    for event in &request.events {
-        let name = EventName::read(event.name);
-        record.protocol = name.protocol.or(record.protocol);
-        if let Some(name) = name.event {
-            record.record(name, event.ns);
-        }
-    }
-    record
 }
 
 fn shortened(id: &str) -> Option<Box<str>> {

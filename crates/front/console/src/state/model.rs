@@ -44,6 +44,8 @@ struct Head {
 #[derive(Debug, PartialEq, Serialize)]
 struct Facts {
     backend: String,
+    /// The file that runs it, if that is none of the server's own backends.
+    library: Option<String>,
     platform: String,
     max_batch_size: u32,
     decoupled: bool,
@@ -275,6 +277,7 @@ impl Facts {
         let config = model.config();
         Self {
             backend: config.backend().to_owned(),
+            library: model.library().map(|path| path.display().to_string()),
             platform: config.platform().to_owned(),
             max_batch_size: config.max_batch_size(),
             decoupled: config.is_decoupled(),

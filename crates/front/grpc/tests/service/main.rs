@@ -20,9 +20,14 @@ mod clients {
         include!("generated/grpc.health.v1.rs");
     }
 
+    pub mod load_report_service {
+        include!("generated/xds.service.orca.v3.rs");
+    }
+
     pub use self::{
         health::health_client::HealthClient,
         inference::grpc_inference_service_client::GrpcInferenceServiceClient,
+        load_report_service::open_rca_service_client::OpenRcaServiceClient,
     };
 }
 mod compression;
@@ -32,6 +37,7 @@ mod frames;
 mod infer;
 mod life;
 mod limits;
+mod load_reports;
 mod raw_http2;
 mod streams;
 mod support;

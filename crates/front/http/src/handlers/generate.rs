@@ -33,9 +33,9 @@ pub(crate) async fn respond(
     let response = match submit(state, path, received).await {
         Ok(responses) if has_events => in_events(state, responses).await,
         Ok(responses) => in_one(state, responses).await,
-        Err(error) => return failure(&error, JSON),
+        Err(error) => failure(&error, JSON),
     };
-    load_report::added_to(response, &state.engine, received.sender.head)
+    load_report::added_to_generated(response, state, &received.sender)
 }
 
 async fn submit(

@@ -15,7 +15,7 @@ use crate::{
     compression,
     handlers::{
         codec::{self, InferBody},
-        lines,
+        lines, load_report,
     },
     io::body_error::{BodyError, SizeLimit},
     request::{received_request::ReceivedRequest, route::ModelPath},
@@ -33,8 +33,18 @@ const OCTET_STREAM: &str = "application/octet-stream";
 /// Below this many bytes one copy is cheaper than writing another piece.
 const MAX_JOINED: usize = 16 << 10;
 
-/// Answers an inference request. An error has the content type that Triton has set by then.
+/// Answers an inference request, with a load report if the request asks for one.
 pub(crate) async fn respond(
+    state: &ServerState,
+    path: ModelPath<'_>,
+    received: &mut ReceivedRequest<'_>,
+) -> Response {
+    let response = respond_alone(state, path, received).await;
+    load_report::added_to(response, state, &received.sender)
+}
+
+/// Answers an inference request. An error has the content type that Triton has set by then.
+async fn respond_alone(
     state: &ServerState,
     path: ModelPath<'_>,
     received: &mut ReceivedRequest<'_>,

@@ -1,30 +1,66 @@
-//! Load reports for load balancers (ORCA): the use of a language model's key-value cache, added to an answer of
-//! `generate` if the request asks for it.
+//! Load reports for load balancers (ORCA) in the answers to inference requests that ask for one.
+//!
+//! `generate` has Triton's own report too: the use of a language model's key-value cache, for the names that Triton knows.
 
 use galatea_engine::Engine;
-use galatea_http1::RequestHead;
+use galatea_protocol::{LoadReport, ReportForm, ReportPlace};
 
-use crate::response::Response;
+use crate::{request::received_request::Sender, response::Response, state::ServerState};
 
 const ASKED: &str = "endpoint-load-metrics-format";
 const REPORT: &str = "Endpoint-Load-Metrics";
 
-/// The metric family that a report is made of, as backends of language models define it. The label below names the figure.
+/// The metric family of a cache, as backends of language models define it. The label below names the figure.
 const FAMILY: &str = "nv_trt_llm_kv_cache_block_metrics";
 const TYPE: &str = "kv_cache_block_type";
 /// The most series that are read. A model has a few.
 const MAX_SERIES: usize = 256;
 
-/// Adds a report to the response, if the request asks for one and a model has the figures.
-pub(crate) fn added_to(mut response: Response, engine: &Engine, headers: &RequestHead) -> Response {
-    let format = headers.get(ASKED).and_then(Format::named);
-    let report = format.and_then(|format| Some(CacheLoad::of(engine)?.report(format)));
-    if let Some(report) = report {
-        response.head.set(REPORT, report);
+/// Adds a report to the response of `infer`, if the request asks for one or every answer has one.
+pub(crate) fn added_to(
+    mut response: Response,
+    state: &ServerState,
+    sender: &Sender<'_>,
+) -> Response {
+    if let Some(form) = wanted(state, sender.head.get(ASKED)) {
+        response.head.set(REPORT, report(&state.engine, sender, form));
     }
     response
 }
 
+/// Adds a report to the response of `generate`: Triton's, if the request asks as clients of Triton do and a model has the figures.
+pub(crate) fn added_to_generated(
+    mut response: Response,
+    state: &ServerState,
+    sender: &Sender<'_>,
+) -> Response {
+    let format = sender.head.get(ASKED).and_then(Format::named);
+    let of_cache = format.and_then(|format| Some(CacheLoad::of(&state.engine)?.report(format)));
+    match of_cache {
+        Some(report) => {
+            response.head.set(REPORT, report);
+            response
+        }
+        None => added_to(response, state, sender),
+    }
+}
+
+fn wanted(state: &ServerState, asked: Option<&[u8]>) -> Option<ReportForm> {
+    let form = asked.and_then(ReportForm::named);
+    form.or(state.options.always_reports_load.then_some(ReportForm::Text))
+}
+
+fn report(engine: &Engine, sender: &Sender<'_>, form: ReportForm) -> String {
+    let may_know = |model: &str| sender.caller.may_read(model);
+    let mut report = LoadReport::new(&engine.server_load(), ReportPlace::Answer, may_know);
+    if let Some(cache) = CacheLoad::of(engine) {
+        report.add_named("kv_cache_utilization", cache.utilization());
+        report.add_named("max_token_capacity", cache.capacity() as f64);
+    }
+    report.to_header(form)
+}
+
+/// The forms of Triton's report, by the names that it knows.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     Text,
@@ -65,10 +101,17 @@ impl CacheLoad {
         Some(Self { used: used?, most: most?, tokens_per_block: tokens_per_block? })
     }
 
-    fn report(self, format: Format) -> String {
-        let utilization = if self.most > 0.0 { self.used / self.most } else { 0.0 };
+    fn utilization(self) -> f64 {
+        if self.most > 0.0 { self.used / self.most } else { 0.0 }
+    }
+
+    fn capacity(self) -> u64 {
         // `as` to an integer saturates.
-        let capacity = (self.most * self.tokens_per_block) as u64;
+        (self.most * self.tokens_per_block) as u64
+    }
+
+    fn report(self, format: Format) -> String {
+        let (utilization, capacity) = (self.utilization(), self.capacity());
         match format {
             Format::Text => format!(
                 "TEXT named_metrics.kv_cache_utilization={utilization:.6}, \

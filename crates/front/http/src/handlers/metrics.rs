@@ -3,16 +3,20 @@
 use galatea_engine::Engine;
 use galatea_http1::RequestHead;
 use galatea_telemetry::metrics::to_open_metrics;
+use galatea_types::Error;
 use http::{Method, StatusCode};
 
 use crate::{
     request::media_types,
     response::{
         Response,
-        answers::{TEXT, method_not_allowed, reply},
+        answers::{TEXT, failure, method_not_allowed, reply},
         body::Body,
     },
 };
+
+/// The path of the metrics.
+pub(crate) const PATH: &str = "/metrics";
 
 const PROMETHEUS_TEXT: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -23,16 +27,54 @@ pub(crate) fn respond(engine: &Engine, head: &RequestHead) -> Response {
         return method_not_allowed(TEXT);
     }
     match head.path() {
-        "/metrics" | "/metrics/" => of_engine(engine, head),
+        PATH | "/metrics/" => of_engine(engine, head),
         _ => reply(StatusCode::OK, PROMETHEUS_TEXT, Body::default()),
     }
 }
 
-/// Returns all metrics, in the format that the client asks for.
+/// Answers `/metrics` of the port of inference.
+pub(crate) fn respond_beside_inference(engine: &Engine, head: &RequestHead) -> Response {
+    if head.method() != Method::GET {
+        return method_not_allowed(TEXT);
+    }
+    of_engine(engine, head)
+}
+
+/// Returns all metrics, or those of a scope, in the format that the client asks for.
 pub(crate) fn of_engine(engine: &Engine, head: &RequestHead) -> Response {
+    let page = match scope(head.query()) {
+        None => engine.metrics_text(),
+        Some("server") => engine.server_metrics_text(),
+        Some(other) => {
+            let text = format!(
+                "no scope '{}' of metrics: leave it out for all of them, or ask for scope=server",
+                other.escape_debug()
+            );
+            return failure(&Error::invalid_arg(text), TEXT);
+        }
+    };
     let (page, format) = match media_types::is_named(head, "application/openmetrics-text") {
-        true => (to_open_metrics(&engine.metrics_text()), OPEN_METRICS),
-        false => (engine.metrics_text(), PROMETHEUS_TEXT),
+        true => (to_open_metrics(&page), OPEN_METRICS),
+        false => (page, PROMETHEUS_TEXT),
     };
     reply(StatusCode::OK, format, page.into_bytes().into())
+}
+
+/// Returns the parameter `scope` of a query. Others belong to proxies and collectors.
+fn scope(query: Option<&str>) -> Option<&str> {
+    query?.split('&').find_map(|pair| pair.strip_prefix("scope="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scope_is_found_among_other_parameters() {
+        assert_eq!(scope(None), None);
+        assert_eq!(scope(Some("")), None);
+        assert_eq!(scope(Some("a=1&microscope=2")), None);
+        assert_eq!(scope(Some("a=1&scope=server&b")), Some("server"));
+        assert_eq!(scope(Some("scope=")), Some(""));
+    }
 }

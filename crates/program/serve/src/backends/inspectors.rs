@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, Inspector};
-use galatea_backend_c::{LibraryInspector, backend_of, find_library};
+use galatea_backend_c::{LIBRARIES, LibraryInspector};
 use galatea_backend_onnx::OnnxInspector;
 use galatea_backend_openvino::OpenVinoInspector;
 use galatea_backend_python::{PythonInspector, environment::find_python_backend};
@@ -37,10 +37,10 @@ pub fn registry(
         let library = |name: &str| -> Arc<dyn Inspector> {
             Arc::new(LibraryInspector::new(name, backend_directory.clone()))
         };
-        if let Some(backend) = backend_of(name) {
+        if let Some(backend) = LIBRARIES.name_of(name) {
             return Some(Ok(library(backend)));
         }
-        if find_library(name, [&*backend_directory.join(name)]).is_some() {
+        if LIBRARIES.find(&backend_directory, name).is_some() {
             return Some(Ok(library(name)));
         }
         let files = find_python_backend(&backend_directory, name)?;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use galatea_backend::Backend;
-use galatea_backend_c::{CBackendOptions, backend_of, find_library, library_name};
+use galatea_backend_c::{CBackendOptions, LIBRARIES};
 use galatea_backend_process::ProcessBackend;
 use galatea_backend_python::{
     PythonBackend, WorkerRules,
@@ -103,11 +103,11 @@ impl Backends {
         let (variables, rules) = (self.runtimes.environment.clone(), self.python.clone());
         let library = self.library();
         registry.search(searched_files(directory.clone()), move |name| {
-            if let Some(backend) = backend_of(name) {
-                return Some(library(backend));
+            if let Some(backend) = LIBRARIES.name_of(name) {
+                return Some(library(backend, name));
             }
-            if find_library(name, [&*directory.join(name)]).is_some() {
-                return Some(library(name));
+            if LIBRARIES.find(&directory, name).is_some() {
+                return Some(library(name, name));
             }
             let files = find_python_backend(&directory, name)?;
             // It runs like models of `python`, so that backend's settings apply too.
@@ -138,12 +138,13 @@ impl Backends {
         }
     }
 
-    /// Returns a function that opens the library of a backend that was made for Triton.
-    fn library(&self) -> impl Fn(&str) -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
+    /// Returns a function that opens the library of a backend that was made for Triton. Its second argument is the name to show:
+    /// a library beside a backend of the server's own has that of its file.
+    fn library(&self) -> impl Fn(&str, &str) -> Result<Arc<dyn Backend>> + Send + Sync + 'static {
         let (runtimes, noted, config) =
             (self.runtimes.clone(), self.noted.clone(), self.config.clone());
         let completes_config = self.completes_config;
-        move |name| {
+        move |name, shown| {
             let (directory, settings) = (backend_directory(&runtimes), config.of(name));
             let options = CBackendOptions {
                 name: name.to_owned(),
@@ -158,7 +159,7 @@ impl Backends {
             let open = Box::new(move || native.open());
             let child = model_worker::program(&runtimes);
             let backend = ProcessBackend::open(name, &settings, description, child, open)?;
-            noted.add(name, &*backend, &directory.join(name).join(library_name(name)));
+            noted.add(shown, &*backend, &directory.join(name).join(LIBRARIES.file_name(name)));
             Ok(backend)
         }
     }
@@ -166,7 +167,7 @@ impl Backends {
     pub fn table(&self) -> Table {
         let mut table = Table::new(["Backend", "Path", "Config"]);
         for (name, path) in self.noted.opened.lock_unpoisoned().iter() {
-            let settings = self.config.of(name);
+            let settings = self.config.of(LIBRARIES.name_of(name).unwrap_or(name));
             let config = serde_json::json!({ "cmdline": settings });
             table.row([name.clone(), path.clone(), config.to_string()]);
         }
@@ -178,9 +179,9 @@ impl Backends {
 /// may lie in the model's folders too.
 fn searched_files(directory: PathBuf) -> impl Fn(&str) -> Vec<PathBuf> + Send + Sync {
     move |name| {
-        let name = backend_of(name).unwrap_or(name);
+        let name = LIBRARIES.name_of(name).unwrap_or(name);
         let code = python_backend_file(&directory, name);
-        let library = code.as_ref().map(|code| code.with_file_name(library_name(name)));
+        let library = code.as_ref().map(|code| code.with_file_name(LIBRARIES.file_name(name)));
         library.into_iter().chain(code).collect()
     }
 }

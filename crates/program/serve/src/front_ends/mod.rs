@@ -7,12 +7,12 @@ pub mod connections;
 pub mod encryption;
 pub mod exposure;
 mod socket;
-mod socket_file;
 pub mod traces;
 
 use std::{
     mem,
     net::SocketAddr,
+    os::fd::OwnedFd,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -22,8 +22,12 @@ use galatea_engine::Engine;
 use galatea_frontend::{FrontEnd, Listener, Tls};
 use galatea_http::CloudFrontEnd;
 
-use self::{socket::BoundSocket, socket_file::SocketFile};
-use crate::options::{Endpoint, Place, PortPlace, ServeOptions};
+use self::socket::BoundSocket;
+use crate::{
+    options::{Endpoint, Place, PortPlace, ServeOptions},
+    socket_file::SocketFile,
+    takeover::{OfferedSocket, PassedSockets, Predecessor, SocketName},
+};
 
 /// The front ends in Triton's order, gRPC first. They are sockets until they are started.
 pub struct FrontEnds(Vec<Service>);
@@ -33,7 +37,9 @@ struct Service {
     endpoint: Endpoint,
     state: State,
     /// The file of its Unix socket, removed at the end.
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
+    /// A further descriptor of its socket, for a server that takes over.
+    passable: Option<OwnedFd>,
 }
 
 enum Kind {
@@ -44,6 +50,8 @@ enum Kind {
 }
 
 enum State {
+    /// Another server has its socket and will pass it.
+    Awaited,
     Bound(BoundSocket),
     Running(FrontEnd),
     /// The service could not be started.
@@ -51,8 +59,8 @@ enum State {
 }
 
 impl FrontEnds {
-    /// Binds the sockets of all front ends in the options.
-    pub(crate) fn bind(options: &ServeOptions) -> Result<Self> {
+    /// Binds the sockets of all front ends in the options, except those that another server will pass.
+    pub(crate) fn bind(options: &ServeOptions, other: Option<&Predecessor>) -> Result<Self> {
         let own = [
             (Kind::Http, &options.http),
             (Kind::Grpc, &options.grpc),
@@ -62,13 +70,64 @@ impl FrontEnds {
         let clouds = options.clouds.iter();
         let clouds = clouds.map(|cloud| (Kind::Cloud(cloud.platform.clone()), &cloud.endpoint));
         let bind = |(kind, endpoint): (Kind, &Endpoint)| {
-            let (socket, file) = socket::bind(endpoint)?;
-            let state = State::Bound(socket);
-            Ok(Service { kind, endpoint: endpoint.clone(), state, _file: file })
+            let endpoint = endpoint.clone();
+            let is_awaited = other.is_some_and(|other| other.offers(&SocketName::of(&endpoint)));
+            let (state, file) = match is_awaited {
+                true => (State::Awaited, None),
+                false => {
+                    let (socket, file) = socket::bind(&endpoint)?;
+                    (State::Bound(socket), file)
+                }
+            };
+            Ok(Service { kind, endpoint, state, file, passable: None })
         };
         let mut services = own.chain(clouds).map(bind).collect::<Result<Vec<_>>>()?;
         services.sort_by_key(|service| !matches!(service.kind, Kind::Grpc));
         Ok(Self(services))
+    }
+
+    /// Gives each service the socket that another server has passed for it. One whose socket is missing opens its own.
+    pub(crate) fn adopt(&mut self, passed: &mut PassedSockets) -> Result<()> {
+        let awaited = |service: &&mut Service| matches!(service.state, State::Awaited);
+        for service in self.0.iter_mut().filter(awaited) {
+            let endpoint = &service.endpoint;
+            let (socket, file) = match passed.take(&SocketName::of(endpoint)) {
+                Some(passed) => socket::adopt(endpoint, passed)?,
+                None => socket::bind(endpoint)?,
+            };
+            (service.state, service.file) = (State::Bound(socket), file);
+        }
+        Ok(())
+    }
+
+    /// Sets whether the files of Unix sockets belong to this server.
+    pub(crate) fn set_own(&mut self, is_own: bool) {
+        let files = self.0.iter_mut().filter_map(|service| service.file.as_mut());
+        files.for_each(|file| file.set_own(is_own));
+    }
+
+    /// Returns the sockets for a server that takes over. A second call returns none.
+    pub(crate) fn offered(&mut self) -> Result<Vec<OfferedSocket>> {
+        let offered = |service: &mut Service| {
+            let socket = service.passable.take()?;
+            let lock = service.file.as_ref().map(SocketFile::try_clone_lock).transpose();
+            let name = SocketName::of(&service.endpoint);
+            Some(lock.map(|lock| OfferedSocket { name, socket, lock }))
+        };
+        let sockets = self.0.iter_mut().filter_map(offered);
+        sockets.collect::<std::io::Result<_>>().context("failed to offer the sockets")
+    }
+
+    /// Leaves the sockets to a new server, and waits until the clients have gone there, at most for `limit`.
+    pub(crate) fn hand_over(&mut self, limit: Duration) {
+        self.set_own(false);
+        let running = || self.0.iter().filter_map(Service::running);
+        running().for_each(FrontEnd::hand_over);
+        let deadline = Instant::now() + limit;
+        let open: usize = running().map(|front_end| front_end.wait_until_left(deadline)).sum();
+        if open > 0 {
+            log::info!("{open} connections are still open after {} s", limit.as_secs());
+        }
     }
 
     /// Starts those that may listen while models are loaded, so that liveness is answered. A shared port is left out: half of the
@@ -168,6 +227,9 @@ impl Service {
         self.state = match mem::replace(&mut self.state, State::Failed) {
             State::Bound(socket) => {
                 let listener = socket::listen(socket, &self.endpoint)?;
+                if options.takeover.is_some() {
+                    self.passable = Some(listener.try_clone_descriptor()?);
+                }
                 State::Running(self.serve(listener, engine, options)?)
             }
             other => other,
@@ -225,11 +287,15 @@ impl Service {
         matches!(self.kind, Kind::Metrics)
     }
 
-    fn address(&self) -> Option<SocketAddr> {
+    fn running(&self) -> Option<&FrontEnd> {
         match &self.state {
-            State::Running(front_end) => front_end.local_addr(),
+            State::Running(front_end) => Some(front_end),
             _ => None,
         }
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.running()?.local_addr()
     }
 
     fn shut_down(self, timeout: Duration) -> usize {

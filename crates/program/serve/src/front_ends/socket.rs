@@ -11,8 +11,11 @@ use galatea_frontend::Listener;
 use galatea_system::who_listens;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::socket_file::SocketFile;
-use crate::options::{Endpoint, Place, PortPlace};
+use crate::{
+    options::{Endpoint, Place, PortPlace},
+    socket_file::SocketFile,
+    takeover::PassedSocket,
+};
 
 /// Length of the queue of connections to accept; the system limits it further.
 const BACKLOG: i32 = 1024;
@@ -22,6 +25,8 @@ const BACKLOG: i32 = 1024;
 pub enum BoundSocket {
     /// A port that does not listen yet: clients are refused until the service starts.
     Port { socket: Socket, place: PortPlace },
+    /// A port that another server has passed, which listens.
+    Listening(TcpListener),
     /// A Unix socket, whose clients wait until the service starts. If it did not listen, other servers would think that its
     /// file is left over.
     Unix(UnixListener),
@@ -35,7 +40,7 @@ pub fn bind(endpoint: &Endpoint) -> Result<(BoundSocket, Option<SocketFile>)> {
             Ok((BoundSocket::Port { socket, place: place.clone() }, None))
         }
         Place::Socket(path) => {
-            let listening = SocketFile::listen(path, BACKLOG);
+            let listening = SocketFile::listen(path, BACKLOG, None);
             let (listener, file) = listening.map_err(|error| {
                 let option = Endpoint::address_option(endpoint.service);
                 let advice = format!("or take another path with {option}=unix:PATH");
@@ -53,7 +58,30 @@ pub fn listen(socket: BoundSocket, endpoint: &Endpoint) -> Result<Listener> {
             socket.listen(BACKLOG).map_err(|error| not_bound(endpoint, &place, &error))?;
             Ok(TcpListener::from(socket).into())
         }
+        BoundSocket::Listening(listener) => Ok(listener.into()),
         BoundSocket::Unix(listener) => Ok(listener.into()),
+    }
+}
+
+/// Returns the socket that another server has passed for this service.
+pub fn adopt(
+    endpoint: &Endpoint,
+    passed: PassedSocket,
+) -> Result<(BoundSocket, Option<SocketFile>)> {
+    let unusable = |error: io::Error| {
+        not_started(endpoint, &format!("the socket of the other server is unusable: {error}"))
+    };
+    match &endpoint.place {
+        Place::Port(_) => {
+            let listener = TcpListener::from(passed.socket);
+            listener.local_addr().map_err(unusable)?;
+            Ok((BoundSocket::Listening(listener), None))
+        }
+        Place::Socket(path) => {
+            let listener = UnixListener::from(passed.socket);
+            listener.local_addr().map_err(unusable)?;
+            Ok((BoundSocket::Unix(listener), Some(SocketFile::adopt(path, passed.lock))))
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use galatea_command_line::{Group, Kind, OptionRow, OptionSet, options, set};
 use galatea_engine::EngineOptions;
 use galatea_serve::RepositoryCacheOptions;
 
-use crate::flags::{FlagError, backend_setting, memory_size, missing_gpus};
+use crate::flags::{
+    CacheFlags, FlagError, backend_setting, cache_setting, memory_size, missing_gpus,
+};
 
 /// The options of a check.
 #[derive(Debug, Default)]
@@ -20,6 +22,7 @@ pub struct CheckFlags {
     pub is_json: bool,
     pub backend_directory: Option<PathBuf>,
     pub agent_directory: Option<PathBuf>,
+    pub response_cache: CacheFlags,
     /// Options of the engine, without the repositories.
     pub engine: EngineOptions,
 }
@@ -62,10 +65,16 @@ const ROWS: &[Row] = options! {
     "model-config-name" => Row::of(Kind::Text).fills(|o| &mut o.engine.model_config_name),
     /// Allow models of one name in several repositories.
     "model-namespacing" => Row::of(Kind::Switch).fills(|o| &mut o.engine.has_namespaces),
-    /// Folder with backends that are written in Python.
+    /// Folder with backends, as an option of serve. Libraries there are read, and not opened.
     "backend-directory" => Row::of(Kind::Text).fills(|o| &mut o.backend_directory),
-    /// Folder with repository agents, as an option of serve. They are looked for, and not called.
+    /// Folder with repository agents, as an option of serve. They are read, and not called.
     "repoagent-directory" => Row::of(Kind::Text).fills(|o| &mut o.agent_directory),
+    /// Setting of the response cache, as an option of serve. Its library is read, and not opened. May be repeated.
+    "cache-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
+        .stores(|o, v| cache_setting(&mut o.response_cache, v)),
+    /// Folder with libraries of caches, as an option of serve.
+    "cache-directory" => Row::of(Kind::Text)
+        .default("/opt/tritonserver/caches").fills(|o| &mut o.response_cache.directory),
     /// Setting of a backend, <backend>,<setting>=<value>. May be repeated.
     "backend-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
         .stores(|o, v| backend_setting(&mut o.engine.backend_config, v)),

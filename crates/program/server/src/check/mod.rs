@@ -1,5 +1,6 @@
 //! `galatea check` and `galatea config`: inspect a repository without serving it.
 
+mod cache;
 mod flags;
 mod model;
 mod policy;
@@ -45,6 +46,10 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
         Ok(roots) => roots,
         Err(error) => return refuse("check", error),
     };
+    let cache = match cache::findings(&flags.response_cache, environment) {
+        Ok(found) => found,
+        Err(error) => return refuse("check", error),
+    };
     let options = flags.options(roots);
     let mut inspection = match inspect(&options, flags.inspectors(environment)) {
         Ok(inspection) => inspection,
@@ -53,6 +58,7 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
+    inspection.findings.extend(cache);
     inspection.findings.extend(flags.auth_policy.iter().flat_map(|path| policy::findings(path)));
     let policies = usize::from(flags.auth_policy.is_some());
     let text = match flags.is_json {

@@ -16,7 +16,7 @@ use galatea_command_line::{Notice, OptionSet, help as help_of, read, rows};
 pub use self::{
     error::FlagError,
     serve_flags::{CacheFlags, EndpointFlags, ServeFlags, TlsFlags},
-    setting::{backend_setting, memory_size, missing_gpus},
+    setting::{backend_setting, cache_setting, memory_size, missing_gpus},
 };
 use crate::terminal::HELP_WIDTH;
 

@@ -1,6 +1,6 @@
 //! The endpoints of the services.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use galatea_command_line::{BadValue, ValueError};
 use galatea_serve::{Endpoint, Note, Place, PortPlace};
@@ -104,6 +104,30 @@ fn socket(service: &str, path: &str, flags: &EndpointFlags) -> Result<PathBuf, F
 fn refused(service: &str, address: &str, reason: &str) -> FlagError {
     let option = Endpoint::address_option(service);
     FlagError::Rule(format!("Error: {option}={address}: {reason}."))
+}
+
+/// Checks the path of the socket for upgrades.
+pub(super) fn check_takeover(
+    path: Option<&Path>,
+    endpoints: &[Option<Endpoint>],
+) -> Result<(), FlagError> {
+    let Some(path) = path else { return Ok(()) };
+    let place = Place::Socket(path.to_owned());
+    let length = path.as_os_str().len();
+    let reason = match endpoints.iter().flatten().find(|one| one.place == place) {
+        Some(Endpoint { service, .. }) => {
+            format!("{service} has this Unix socket; take another path")
+        }
+        None if length == 0 => "the path of the Unix socket is missing".to_owned(),
+        None if path.to_string_lossy().starts_with(UNIX) => {
+            format!("write the path alone, without '{UNIX}'")
+        }
+        None if length > LONGEST_PATH => {
+            format!("the path has {length} bytes, and that of a Unix socket at most {LONGEST_PATH}")
+        }
+        None => return Ok(()),
+    };
+    Err(FlagError::Rule(format!("Error: --takeover={}: {reason}.", path.display())))
 }
 
 /// Returns the address of metrics: the given one, else that of HTTP, if it has one.

@@ -16,7 +16,10 @@ use galatea_serve::{Endpoint, Note, RuntimeOptions, ServeOptions};
 use galatea_telemetry::logger::LogSettings;
 use galatea_types::Environment;
 
-pub use self::endpoint::{is_unix, metrics_address};
+pub use self::{
+    endpoint::{is_unix, metrics_address},
+    response_cache::cache as response_cache,
+};
 use crate::flags::{FlagError, ServeFlags};
 
 /// Returns the options that follow from the flags and the environment.
@@ -30,7 +33,9 @@ pub fn from_flags(
     let mut notes = notes(&flags.notices, environment);
     let [http, grpc, metrics] = {
         let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
-        endpoint::endpoints(&flags, &others, &mut notes)?
+        let endpoints = endpoint::endpoints(&flags, &others, &mut notes)?;
+        endpoint::check_takeover(flags.serve.takeover.as_deref(), &endpoints)?;
+        endpoints
     };
     let tls = tls::tls(&flags, &mut notes)?;
     let response_cache = response_cache::cache(&flags.cache, environment, &mut notes)?;

@@ -15,7 +15,7 @@ const LIBRARY_OF_TRITON: &str = "triton";
 const SMALLEST: usize = 160;
 
 /// Returns the cache of the flags. `None`: there is none.
-pub(super) fn cache(
+pub fn cache(
     flags: &CacheFlags,
     environment: &Environment,
     notes: &mut Vec<Note>,

@@ -6,6 +6,7 @@ use galatea_command_line::{
     Group, Kind, OptionRow, OptionSet, help, options, read as read_options,
 };
 use galatea_runtimes::Runtime;
+use galatea_serve::LibraryFolders;
 
 use crate::{advice::did_you_mean, flags::FlagError, terminal::HELP_WIDTH};
 
@@ -14,7 +15,7 @@ use crate::{advice::did_you_mean, flags::FlagError, terminal::HELP_WIDTH};
 pub(super) enum Request {
     /// A text to print.
     Help(String),
-    List,
+    List(LibraryFolders),
     Install {
         name: String,
         options: InstallFlags,
@@ -40,17 +41,25 @@ pub struct InstallFlags {
 
 const USAGE: &str = "Usage: galatea runtime <command>
 
-  list                      List the native runtimes: their versions, and where they are installed
+  list [options]            List the native runtimes, and the libraries made for Triton, with their versions and files
   install <name> [options]  Fetch a native runtime library (onnxruntime, pytorch, tensorflow, openvino)
   path <name>               Print the path of its library
   remove <name> [version]   Remove all its installed versions, or one of them
-  -h, --help                Print this text; `galatea runtime install --help` lists the options
+  -h, --help                Print this text; `galatea runtime install --help` lists the options of one
 ";
 
 const INSTALL_USAGE: &str = "\
 Usage: galatea runtime install <name> [options]
 
 Fetches a native runtime library (onnxruntime, pytorch, tensorflow, openvino).
+
+";
+
+const LIST_USAGE: &str = "\
+Usage: galatea runtime list [options]
+
+Lists the native runtimes with their versions and files, then the libraries made for Triton: backends, caches and repository
+agents. A library is read, and not opened.
 
 ";
 
@@ -63,7 +72,11 @@ pub(super) fn read(words: Vec<String>) -> Result<Request, FlagError> {
     let first = words.next().ok_or_else(|| FlagError::rule(none))?;
     let given = match first.as_str() {
         "install" => read_options::<InstallFlags>(words)?,
-        "list" | "path" | "remove" => {
+        "list" => {
+            let given = read_options::<ListFlags>(words)?;
+            return Ok(given.map_or_else(list_help, |flags| Request::List(flags.0)));
+        }
+        "path" | "remove" => {
             let given = read_options::<NoOptions>(words)?;
             given.map(|NoOptions { words }| InstallFlags { words, ..InstallFlags::default() })
         }
@@ -85,8 +98,7 @@ pub(super) fn read(words: Vec<String>) -> Result<Request, FlagError> {
 fn request(command: &str, mut options: InstallFlags) -> Result<Request, FlagError> {
     let refused = |text: String| Err(FlagError::Rule(text));
     let mut words = mem::take(&mut options.words).into_iter();
-    let name = if command == "list" { Some(String::new()) } else { words.next() };
-    let Some(name) = name else {
+    let Some(name) = words.next() else {
         return refused(format!("the name of a runtime is missing behind '{command}'"));
     };
     let version = if command == "remove" { words.next() } else { None };
@@ -94,7 +106,6 @@ fn request(command: &str, mut options: InstallFlags) -> Result<Request, FlagErro
         return refused(format!("Unexpected argument: {word}"));
     }
     match command {
-        "list" => Ok(Request::List),
         "path" => Ok(Request::Path { name }),
         "remove" => Ok(Request::Remove { name, version }),
         _ if options.libtorch.is_none() => Ok(Request::Install { name, options }),
@@ -106,6 +117,40 @@ fn request(command: &str, mut options: InstallFlags) -> Result<Request, FlagErro
             refused(format!("option '--libtorch' is for pytorch, not for '{name}'"))
         }
         _ => Ok(Request::Install { name, options }),
+    }
+}
+
+/// The options of `list`: where libraries made for Triton are.
+#[derive(Debug, Default)]
+pub struct ListFlags(LibraryFolders);
+
+fn list_help() -> Request {
+    Request::Help(help::<ListFlags>(LIST_USAGE, HELP_WIDTH))
+}
+
+impl OptionSet for ListFlags {
+    type Error = FlagError;
+
+    fn groups() -> &'static [Group<Self>] {
+        type Row = OptionRow<ListFlags>;
+        const ROWS: &[Row] = options! {
+            /// Folder with backends, as an option of serve.
+            "backend-directory" => Row::of(Kind::Text)
+                .default("/opt/tritonserver/backends").fills(|o| &mut o.0.backends),
+            /// Folder with caches, as an option of serve.
+            "cache-directory" => Row::of(Kind::Text)
+                .default("/opt/tritonserver/caches").fills(|o| &mut o.0.caches),
+            /// Folder with repository agents, as an option of serve.
+            "repoagent-directory" => Row::of(Kind::Text)
+                .default("/opt/tritonserver/repoagents").fills(|o| &mut o.0.agents),
+            /// Print this text.
+            "help" => Row::help(""),
+        };
+        &[Group { title: "", rows: ROWS, is_own: false }]
+    }
+
+    fn word(&mut self, word: String) -> Result<(), FlagError> {
+        Err(FlagError::Rule(format!("Unexpected argument: {word}")))
     }
 }
 
@@ -189,7 +234,9 @@ mod tests {
 
     #[test]
     fn other_commands_are_parsed() {
-        assert_eq!(read_line("list"), Ok(Request::List));
+        let folders = LibraryFolders { caches: PathBuf::from("c"), ..LibraryFolders::default() };
+        assert_eq!(read_line("list --cache-directory=c"), Ok(Request::List(folders)));
+        assert_eq!(read_line("list"), Ok(Request::List(LibraryFolders::default())));
         assert_eq!(read_line("path x"), Ok(Request::Path { name: "x".to_owned() }));
         let remove = |version: Option<&str>| {
             Ok(Request::Remove { name: "x".to_owned(), version: version.map(str::to_owned) })

@@ -16,8 +16,8 @@ use galatea_types::{Environment, Error, Result};
 
 use crate::terminal::{fail, refuse};
 
-pub use self::command::InstallFlags;
 use self::command::Request;
+pub use self::command::{InstallFlags, ListFlags};
 
 /// Runs one of the sub-commands of `runtime`.
 pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
@@ -32,7 +32,10 @@ pub fn run(words: Vec<String>, environment: &Environment) -> ExitCode {
 fn answer(request: Request, environment: &Environment) -> Result<()> {
     match request {
         Request::Help(text) => print_line(text.trim_end()),
-        Request::List => list(environment),
+        Request::List(folders) => {
+            list(environment);
+            folders.describe().iter().for_each(|line| print_line(line));
+        }
         Request::Install { name, options } => install_one(by_name(&name)?, options, environment)?,
         Request::Path { name } => print_path(by_name(&name)?, environment)?,
         Request::Remove { name, version } => {

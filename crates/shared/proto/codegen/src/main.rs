@@ -17,7 +17,13 @@ const LEFT_OUT_WHERE_EMPTY: [&str; 3] = ["version", "state", "reason"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let files = ["model_config.proto", "kserve.proto", "health.proto"];
+    let files = [
+        "model_config.proto",
+        "kserve.proto",
+        "health.proto",
+        "load_report.proto",
+        "load_report_service.proto",
+    ];
     let descriptors = protox::compile(files, [crate_dir.join("proto")])?;
     let fresh = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/generated");
     let (messages, clients) = (fresh.join("messages"), fresh.join("clients"));
@@ -27,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(messages.join("descriptors.bin"), descriptors.encode_to_vec())?;
     let mut config = prost_build::Config::new();
     // Tensor contents stay slices of the network buffer; maps keep one order, so answers repeat exactly.
-    config.bytes([".inference"]).btree_map([".inference"]);
+    config.bytes([".inference"]).btree_map([".inference", ".xds"]);
     // What HTTP answers with the same content, as JSON.
     for message in AS_JSON {
         config.type_attribute(format!(".inference.{message}"), "#[derive(::serde::Serialize)]");
@@ -45,6 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build_transport(false)
         .extern_path(".inference", "::galatea_proto::inference")
         .extern_path(".grpc.health.v1", "::galatea_proto::health")
+        .extern_path(".xds.data.orca.v3", "::galatea_proto::load_report")
+        .extern_path(".xds.service.orca.v3", "::galatea_proto::load_report_service")
         .compile_fds(descriptors)?;
 
     let check = std::env::args().any(|a| a == "--check");

@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
 use galatea_backend::{Backend, CompletionContext, Inspector};
-use galatea_config::{ConfigDraft, Diagnostic, RawModelConfig, backend_advice};
+use galatea_config::{ConfigDraft, Diagnostic, ModelConfig, RawModelConfig, backend_advice};
 use galatea_types::{Error, LockExt, Result};
 
 use super::backend_library::{is_library_of_model, library_name, wants_library};
@@ -66,6 +66,24 @@ impl<T: ?Sized> Backends<T> {
         folder: &ModelFolder,
     ) -> Result<Arc<T>> {
         self.open(&self.name_for(name, parameters, folder))
+    }
+
+    /// Returns the file that a version of a model runs by, if it is none of this program's backends: the first library in the
+    /// folder of the version, that of the model, and that of the backend, or the backend's code.
+    pub fn library_of(
+        &self,
+        config: &ModelConfig,
+        folder: &ModelFolder,
+        version: i64,
+    ) -> Option<PathBuf> {
+        let name = config.backend();
+        let opened = self.name_for(name, config.parameters(), folder);
+        if self.registry.is_known(&opened) {
+            return None;
+        }
+        let own = [folder.version_dir(version), folder.path().to_owned()];
+        let own = own.map(|folder| folder.join(library_name(name)));
+        own.into_iter().chain(self.registry.places(name)).find(|path| path.is_file())
     }
 
     /// Returns the name by which the backend of a model is opened.

@@ -73,6 +73,11 @@ impl VersionLoader {
             Ok((scheduler.clone(), Some(scheduler)))
         })?;
         served.model = Some(model);
+        served.library = self.backends.library_of(config, &polled.folder, version);
+        if let Some(path) = &served.library {
+            let (id, backend, path) = (&polled.id, config.backend(), path.display());
+            log::info!(model = *id.name; "backend '{backend}' of '{id}' version {version} is '{path}'");
+        }
         Ok(served)
     }
 
@@ -122,6 +127,7 @@ impl VersionLoader {
             is_cached,
             instances,
             model: None,
+            library: None,
             statistics,
             labels,
             load_duration: clock.since(started_at),

@@ -92,6 +92,8 @@ const FAMILIES: &[&str] = &[
     "galatea_executions_on_connection_threads_total",
     "galatea_model_load",
     "galatea_load",
+    "galatea_requests_waiting",
+    "galatea_requests_running",
     "galatea_memory_budget_limit_bytes",
     "galatea_memory_budget_used_bytes",
     "galatea_memory_budget_refused_total",
@@ -137,6 +139,24 @@ fn families_are_in_order_even_without_models() {
             "nv_cpu_utilization 0.015",
         ]
     );
+}
+
+#[test]
+fn the_short_page_has_no_family_with_a_model() {
+    let mut figures = Figures::default();
+    figures.set(&families::CONNECTIONS, 7_u32);
+    let counts = ServerCounts { load: 0.5, waiting: 3, running: 4 };
+    let text = render_server(counts, PROCESS.memory, &figures);
+    for line in [
+        "galatea_load 0.5",
+        "galatea_requests_waiting 3",
+        "galatea_requests_running 4",
+        "galatea_connections_open 7",
+        "galatea_memory_budget_used_bytes 10",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line} is missing in {text}");
+    }
+    assert!(!text.contains("model="), "{text}");
 }
 
 #[test]
@@ -186,7 +206,8 @@ fn a_model_has_all_its_metrics() {
     let worse = ModelMetrics { name: "worse", load: Some(1.5), ..model };
     let ensemble = ModelMetrics { load: None, ..model };
     let of_all = page(&[model, worse, ensemble], &PROCESS);
-    assert_eq!(family(&of_all, "galatea_load")[2..], ["galatea_load 1.5"]);
+    let sums = ["galatea_load 1.5", "galatea_requests_waiting 2", "galatea_requests_running 6"];
+    assert!(sums.iter().all(|sum| of_all.lines().any(|line| line == *sum)), "{of_all}");
     assert_eq!(family(&of_all, "galatea_model_load").len(), 2 + 2);
     let failures = family(&text, "nv_inference_request_failure");
     let expected =

@@ -20,7 +20,7 @@ pub(super) use self::{
 };
 use super::{
     error::{FlagError, StoreResult},
-    serve_flags::ServeFlags,
+    serve_flags::{CacheFlags, ServeFlags},
 };
 
 /// Stores a backend's setting. Commands without the other options of `serve` use it too.
@@ -40,13 +40,13 @@ pub fn missing_gpus(given: &Occurrence) -> MissingGpus {
     if given.is("cpu") { MissingGpus::UseCpu } else { MissingGpus::Refuse }
 }
 
-pub(super) fn cache_config(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
+/// Reads a setting of the response cache. Commands without the other options of `serve` use it too.
+pub fn cache_setting(cache: &mut CacheFlags, given: &Occurrence) -> StoreResult {
     if !given.text.contains(',') || given.text.starts_with(',') {
         return Err(no_owner(given, "cache", "<cache name>,<setting>=<value>"));
     }
     let setting = Setting::parse(given, "'<cache name>,<setting>=<value>'")?;
-    let cache = setting.owner.unwrap_or_default().to_owned();
-    let own = flags.cache.settings.entry(cache).or_default();
+    let own = cache.settings.entry(setting.owner.unwrap_or_default().to_owned()).or_default();
     own.push((setting.key.to_owned(), setting.value.to_owned()));
     Ok(())
 }

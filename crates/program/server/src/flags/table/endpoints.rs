@@ -35,6 +35,14 @@ pub const HTTP: &[Row] = options! {
     /// For binary tensors only --memory-budget counts.
     "http-max-input-size" => Row::of(at_least(1))
         .default("67108864").fills(|o| &mut o.serve.http_options.max_input_size),
+    /// Serve the metrics at /metrics of the HTTP port too, for pickers that read them where they send requests.
+    "http-metrics" => Row::of(Kind::Bool)
+        .default("false").fills(|o| &mut o.serve.http_options.has_metrics),
+    /// Answers to inference requests that carry a load report (ORCA): those to requests with the header or metadata
+    /// endpoint-load-metrics-format, or all.
+    "send-load-reports" => Row::of(Kind::Choice(&["asked", "always"]))
+        .default("asked")
+        .stores(load_reports),
     /// HTTP calls that need a header: <apis>:<header>=<value>, with APIs of health, metadata, inference,
     /// shared-memory, model-config, model-repository, statistics, trace and logging, separated by commas. May be
     /// repeated.
@@ -161,6 +169,13 @@ pub const VERTEX: &[Row] = options! {
 fn mutual_tls(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     flags.grpc_tls.is_on = true;
     given.put(&mut flags.grpc_tls.is_mutual)
+}
+
+fn load_reports(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
+    let is_always = given.text.eq_ignore_ascii_case("always");
+    flags.serve.http_options.always_reports_load = is_always;
+    flags.serve.grpc_options.always_reports_load = is_always;
+    Ok(())
 }
 
 fn response_compression(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {

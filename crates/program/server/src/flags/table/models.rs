@@ -84,7 +84,7 @@ pub const CACHE: &[Row] = options! {
     /// redis,port=<number> keep them in a Redis server; another name is a library in --cache-directory. <name>,library=triton
     /// takes the library for these two as well. May be repeated. Default: no cache.
     "cache-config" => Row::of(Kind::Form("<string>,<string>=<string>"))
-        .stores(setting::cache_config),
+        .stores(|o, v| setting::cache_setting(&mut o.cache, v)),
     /// Folder with one folder per cache that is a library made for Triton: NAME/libtritoncache_NAME.so.
     "cache-directory" => Row::of(Kind::Text)
         .default("/opt/tritonserver/caches")

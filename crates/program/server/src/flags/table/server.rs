@@ -26,6 +26,9 @@ pub const SHUTDOWN: &[Row] = options! {
     /// notice before it refuses requests. A second signal ends this time. --exit-timeout-secs begins after it.
     "drain-delay-secs" => Row::of(at_least(0))
         .default("0").stores(set!(|o, v| o.serve.drain_delay = Duration::from_secs(v.integer()?))),
+    /// Unix socket for upgrades without a lost request. A server that finds another one there loads its models, takes the
+    /// listening sockets of the other one, and that one answers what it has and ends.
+    "takeover" => Row::of(Kind::Text).fills(|o| &mut o.serve.takeover),
 };
 
 pub const CONSOLE: &[Row] = options! {

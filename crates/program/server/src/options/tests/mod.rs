@@ -427,3 +427,25 @@ fn instances_start_in_parallel_unless_the_environment_disables_it() {
     assert!(!one_by_one("1") && !one_by_one(""));
     assert!(!options_in(&repository, &[]).expect("good").engine.starts_instances_one_by_one);
 }
+
+#[test]
+fn the_socket_for_upgrades_is_a_path_of_its_own() {
+    assert_eq!(options(&[]).takeover, None);
+    assert_eq!(options(&["--takeover=/run/g.sock"]).takeover, Some("/run/g.sock".into()));
+    refused(&["--takeover="], "Error: --takeover=: the path of the Unix socket is missing.");
+    refused(
+        &["--takeover=unix:/run/g.sock"],
+        "Error: --takeover=unix:/run/g.sock: write the path alone, without 'unix:'.",
+    );
+    refused(
+        &["--takeover=/run/h.sock", "--http-address=unix:/run/h.sock"],
+        "Error: --takeover=/run/h.sock: HTTP has this Unix socket; take another path.",
+    );
+    let long = format!("/{}", "x".repeat(107));
+    refused(
+        &[&format!("--takeover={long}")],
+        &format!(
+            "Error: --takeover={long}: the path has 108 bytes, and that of a Unix socket at most 107."
+        ),
+    );
+}

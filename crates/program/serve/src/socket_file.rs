@@ -1,11 +1,14 @@
 //! The file of a Unix socket on which a service listens.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{self, File, Metadata, Permissions},
     io,
-    os::unix::{
-        fs::{FileTypeExt, MetadataExt},
-        net::UnixListener,
+    os::{
+        fd::OwnedFd,
+        unix::{
+            fs::{FileTypeExt, MetadataExt, PermissionsExt},
+            net::UnixListener,
+        },
     },
     path::{Path, PathBuf},
 };
@@ -23,7 +26,7 @@ pub struct SocketFile {
     /// Device and inode: another program may have replaced the file meanwhile.
     id: (u64, u64),
     // Dropped after the file was removed.
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// The reason why a service cannot listen at a path. The advice to take another path follows it.
@@ -44,20 +47,46 @@ type Result<T> = std::result::Result<T, SocketFileError>;
 
 impl SocketFile {
     /// Makes a socket that listens at `path`, with so long a queue of connections to accept. A file that a dead server has left
-    /// there is replaced.
-    pub fn listen(path: &Path, backlog: i32) -> Result<(UnixListener, Self)> {
+    /// there is replaced. It gets the rights in `mode`, else those that the umask leaves.
+    pub fn listen(path: &Path, backlog: i32, mode: Option<u32>) -> Result<(UnixListener, Self)> {
         let failed = |error| SocketFileError::System { path: path.to_owned(), error };
         let lock = Lock::take(path)?;
         remove_unused(path)?;
-        let listener = bind(path, backlog).map_err(failed)?;
+        let listener = bind(path, backlog, mode).map_err(failed)?;
         let id = id(&fs::symlink_metadata(path).map_err(failed)?);
-        Ok((listener, Self { path: path.to_owned(), id, _lock: lock }))
+        Ok((listener, Self { path: path.to_owned(), id, lock }))
+    }
+
+    /// Returns the file of another server's socket, with its lock. It is not removed unless it becomes this server's own.
+    pub fn adopt(path: &Path, lock: Option<OwnedFd>) -> Self {
+        let id = fs::symlink_metadata(path).map_or((0, 0), |found| id(&found));
+        let lock = Lock { path: Lock::beside(path), file: lock.map(File::from), is_own: false };
+        Self { path: path.to_owned(), id, lock }
+    }
+
+    /// Sets whether the file belongs to this server, which then removes it at the end.
+    pub fn set_own(&mut self, is_own: bool) {
+        self.lock.is_own = is_own;
+    }
+
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns a further descriptor of the lock. The lock is held until all are closed.
+    pub fn try_clone_lock(&self) -> io::Result<OwnedFd> {
+        match &self.lock.file {
+            Some(file) => Ok(file.try_clone()?.into()),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| id(&found) == self.id) {
+        let is_there = || fs::symlink_metadata(&self.path).is_ok_and(|found| id(&found) == self.id);
+        if self.lock.is_own && is_there() {
             remove(&self.path);
         }
     }
@@ -67,16 +96,23 @@ impl Drop for SocketFile {
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
-    file: File,
+    /// The locked file; `None` if the other server had none.
+    file: Option<File>,
+    /// The files belong to this server, and not to another one that has passed or got them.
+    is_own: bool,
 }
 
 impl Lock {
-    fn take(socket: &Path) -> Result<Self> {
+    fn beside(socket: &Path) -> PathBuf {
         let mut path = socket.to_owned().into_os_string();
         path.push(".lock");
-        let path = PathBuf::from(path);
+        PathBuf::from(path)
+    }
+
+    fn take(socket: &Path) -> Result<Self> {
+        let path = Self::beside(socket);
         match try_lock(&path, LockKind::Alone) {
-            Ok(Some(file)) => Ok(Self { path, file }),
+            Ok(Some(file)) => Ok(Self { path, file: Some(file), is_own: true }),
             Ok(None) => Err(SocketFileError::InUse(socket.to_owned())),
             Err(error) => Err(SocketFileError::System { path: socket.to_owned(), error }),
         }
@@ -86,7 +122,9 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // Somebody may have removed the file, and another server have made its own.
-        if let (Ok(own), Ok(found)) = (self.file.metadata(), fs::symlink_metadata(&self.path))
+        if self.is_own
+            && let Some(file) = &self.file
+            && let (Ok(own), Ok(found)) = (file.metadata(), fs::symlink_metadata(&self.path))
             && id(&own) == id(&found)
         {
             remove(&self.path);
@@ -123,9 +161,13 @@ fn connect(path: &Path) -> io::Result<()> {
     socket.connect(&SockAddr::unix(path)?)
 }
 
-fn bind(path: &Path, backlog: i32) -> io::Result<UnixListener> {
+fn bind(path: &Path, backlog: i32, mode: Option<u32>) -> io::Result<UnixListener> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
+    if let Some(mode) = mode {
+        // Nobody can connect before the socket listens.
+        fs::set_permissions(path, Permissions::from_mode(mode))?;
+    }
     socket.listen(backlog)?;
     Ok(socket.into())
 }
@@ -154,7 +196,7 @@ mod tests {
 
     #[track_caller]
     fn assert_refused(path: &Path, reason: &str) {
-        let error = SocketFile::listen(path, 1).expect_err("refused").to_string();
+        let error = SocketFile::listen(path, 1, None).expect_err("refused").to_string();
         assert!(error.contains(reason) && error.contains(&path.display().to_string()), "{error}");
     }
 
@@ -162,7 +204,7 @@ mod tests {
     fn a_path_has_one_listener_whose_files_go_with_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let (listener, file) = SocketFile::listen(&path, 1).expect("free");
+        let (listener, file) = SocketFile::listen(&path, 1, None).expect("free");
         assert_refused(&path, "already in use");
         UnixStream::connect(&path).expect("it listens");
         drop(listener);
@@ -175,11 +217,11 @@ mod tests {
     fn a_server_whose_files_were_removed_leaves_those_of_the_next() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let (_first, file) = SocketFile::listen(&path, 1).expect("free");
+        let (_first, file) = SocketFile::listen(&path, 1, None).expect("free");
         for found in fs::read_dir(folder.path()).expect("a folder") {
             fs::remove_file(found.expect("a file").path()).expect("removed");
         }
-        let (_second, _kept) = SocketFile::listen(&path, 1).expect("free");
+        let (_second, _kept) = SocketFile::listen(&path, 1, None).expect("free");
         drop(file);
         assert_eq!(files(folder.path()), 2);
     }
@@ -192,7 +234,7 @@ mod tests {
         assert_refused(&path, "already in use");
         UnixStream::connect(&path).expect("it still listens");
         drop(other);
-        let (_listener, file) = SocketFile::listen(&path, 1).expect("nobody listens");
+        let (_listener, file) = SocketFile::listen(&path, 1, None).expect("nobody listens");
         UnixStream::connect(&path).expect("it listens");
         fs::remove_file(&path).expect("removed");
         fs::write(&path, "of somebody else").expect("written");
@@ -201,5 +243,29 @@ mod tests {
         assert_refused(&path, "the file is no socket");
         assert_refused(&folder.path().join("none/socket"), "No such file or directory");
         assert_eq!(files(folder.path()), 1, "a refused server leaves nothing");
+    }
+
+    #[test]
+    fn the_files_go_with_the_server_that_got_them_last() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let (listener, mut old) = SocketFile::listen(&path, 1, Some(0o600)).expect("free");
+        let mode = fs::metadata(&path).expect("made").mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let pass = |from: &SocketFile| {
+            SocketFile::adopt(&path, Some(from.try_clone_lock().expect("a lock")))
+        };
+        drop(pass(&old));
+        assert_eq!(files(folder.path()), 2, "a server that failed leaves what it did not get");
+        let mut new = pass(&old);
+        new.set_own(true);
+        old.set_own(false);
+        drop(old);
+        assert_eq!(files(folder.path()), 2, "the old server leaves them");
+        assert_refused(&path, "already in use");
+        drop(listener);
+        assert_refused(&path, "already in use");
+        drop(new);
+        assert_eq!(files(folder.path()), 0);
     }
 }
