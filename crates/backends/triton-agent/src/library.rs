@@ -6,9 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use galatea_triton_c::{
-    Hook, Library, LibraryKind, Registered, Requirements, abi, objects::OBJECTS,
-};
+use galatea_triton_c::{Hook, LibraryKind, Registered, Requirements, abi, objects::OBJECTS};
 use galatea_types::{Error, Result};
 
 use crate::{

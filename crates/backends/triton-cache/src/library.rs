@@ -8,9 +8,7 @@ use std::{
 };
 
 use galatea_response_cache::CacheKey;
-use galatea_triton_c::{
-    Hook, Library, LibraryKind, Offer, Requirements, abi, objects::OBJECTS, text,
-};
+use galatea_triton_c::{Hook, LibraryKind, Offer, Requirements, abi, objects::OBJECTS, text};
 use galatea_types::{Code, Error, Result};
 use serde_json::{Map, Value};
 

@@ -42,11 +42,7 @@ pub(super) unsafe fn delete(exception: NonNull<UnwindException>) {
     unsafe { platform::delete(exception) };
 }
 
-#[cfg(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod platform {
     use std::{
         arch::naked_asm,
@@ -224,11 +220,7 @@ mod platform {
 }
 
 /// Elsewhere an exception that leaves the function ends the process.
-#[cfg(not(all(
-    target_os = "linux",
-    target_env = "gnu",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
+#[cfg(not(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod platform {
     use std::{ffi::c_void, ptr::NonNull};
 

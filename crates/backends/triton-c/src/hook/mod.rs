@@ -1,7 +1,7 @@
 //! The functions that libraries define for this server.
 
-mod caught;
 mod cxx;
+mod exception;
 mod guard;
 
 use std::{ffi::c_void, fmt, marker::PhantomData, ptr};
@@ -59,7 +59,7 @@ impl<A: HookArguments> Hook<A> {
         // SAFETY: the word of the caller, and of that of `find`.
         match unsafe { guard::call(self.function, arguments.words()) } {
             Ok(error) => errors::result(error),
-            Err(exception) => Err(caught::error(exception, self.name, &self.library)),
+            Err(thrown) => Err(exception::error(thrown, self.name, &self.library)),
         }
     }
 }
