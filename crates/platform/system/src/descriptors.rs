@@ -9,9 +9,12 @@ use std::{
     },
 };
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+use rustix::{
+    io::retry_on_intr,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    },
 };
 
 /// The most descriptors of one message.
@@ -29,7 +32,7 @@ pub fn pass_descriptors(to: &UnixStream, descriptors: &[BorrowedFd<'_>]) -> io::
     if !has_room {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
-    sendmsg(to, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+    retry_on_intr(|| sendmsg(to, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL))?;
     Ok(())
 }
 
@@ -42,7 +45,8 @@ pub fn receive_descriptors(from: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let mut pieces = [IoSliceMut::new(&mut byte)];
-    let received = recvmsg(from, &mut pieces, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received =
+        retry_on_intr(|| recvmsg(from, &mut pieces, &mut control, RecvFlags::CMSG_CLOEXEC))?;
     let mut descriptors = Vec::new();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(found) = message {
