@@ -41,6 +41,7 @@ NOT_RUN = {
     ("README.md", "curl -s localhost:8000/v2/models/file_type/infer -H 'Inference-Header-Content-Length: 0' \\"): "asks what `galatea up` serves; test_first_start.py runs the same",
     ("README.md", VENV): PACKAGES,
     ("docs/response-cache.md", "galatea serve models --cache-config=redis,host=redis.internal --cache-config=redis,port=6379"): "needs a Redis server; test_response_cache_redis.py starts servers with these options",
+    ("docs/upgrade.md", "galatea serve models --takeover=/run/galatea/takeover"): "writes outside the page's folder; test_takeover.py starts servers with this option",
     ("docs/unix-sockets.md", "galatea serve models --allow-client-shm=true --http-address=unix:/tmp/galatea.sock"): SOCKET,
     ("docs/unix-sockets.md", "galatea serve models --http-address=unix:/tmp/http.sock --grpc-address=unix:/tmp/grpc.sock"): SOCKET,
     ("docs/install.md", "sha256sum --check --ignore-missing SHA256SUMS"): PACKAGES,
