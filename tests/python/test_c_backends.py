@@ -159,6 +159,8 @@ def server(tmp_path_factory):
     write_model(models, "throws_apart", "galatea", "throws", isolated())
     compile_backend(backends / "sums", "sums", SUMS)
     write_model(models, "sums", "galatea", "sums", SUMS_CONFIG)
+    compile_backend(backends / "reads", "reads", c_libraries.SOURCES / "reads.c")
+    write_model(models, "prefers_apart", "galatea", "reads", isolated())
     write_model(models, "newer", "galatea", "tomorrow", identity_config())
     # Backends that nobody else has: one lies in the model's folder, one in the version's.
     for name, place in (("of_model", "brings"), ("of_version", "brings_too/1")):
@@ -199,6 +201,11 @@ def test_an_exception_costs_only_its_request(server, model):
         assert infer(server, model, [0.0]) == (500, {"error": text})
         assert infer(server, model, [1.0]) == (400, {"error": "not zero"})
     assert text in server.text() or model == "throws_apart"
+
+
+def test_a_library_in_a_process_of_its_own_tells_the_groups_that_it_prefers(server):
+    config = json.loads(clients.ask(server.http, "GET", "/v2/models/prefers_apart/config")[2])
+    assert [(group["kind"], group["count"]) for group in config["instance_group"]] == [("KIND_CPU", 3)]
 
 
 def test_states_parameters_and_metrics_of_a_library(server):
@@ -303,6 +310,20 @@ def test_values_of_a_librarys_own_request_are_those_of_triton(tmp_path, target, 
         bodies = [body, {**body, "id": "7", "parameters": {"sequence_id": "word"}}]
         answers = [clients.ask(running.http, "POST", "/v2/models/m/infer", body) for body in bodies]
     recorded.holds(target, [[status, json.loads(text)["error"].split("; ")] for status, _, text in answers])
+
+
+@tiers.both
+def test_a_model_without_instance_groups_gets_those_that_its_library_prefers(tmp_path, target, recorded):
+    backends = tmp_path / "backends"
+    compile_backend(backends / "reads", "reads", c_libraries.SOURCES / "reads.c")
+    config = tensor("input", "INPUT0", "TYPE_STRING", "1") + tensor("output", "OUTPUT0", "TYPE_STRING", "1")
+    for name, groups in (("none", ""), ("own", "instance_group { count: 2 }\n")):
+        (tmp_path / f"models/{name}/1").mkdir(parents=True)
+        (tmp_path / f"models/{name}/config.pbtxt").write_text(f'backend: "reads"\n{config}{groups}')
+    for more in ([], ["--disable-auto-complete-config"]):
+        with servers.TARGETS[target](tmp_path / "models", f"--backend-directory={backends}", *more) as running:
+            configs = [clients.ask(running.http, "GET", f"/v2/models/{name}/config")[2] for name in ("none", "own")]
+        recorded.holds(target, [json.loads(config)["instance_group"] for config in configs])
 
 
 @pytest.fixture(scope="module")

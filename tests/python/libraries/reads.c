@@ -1,4 +1,5 @@
-/* A backend that answers each request with an error: the values that it reads from a request of its own, and from it. */
+/* A backend that answers each request with an error: the values that it reads from a request of its own, and from it. It prefers
+   instances on the second GPU, and three on the CPU. */
 #include "triton_backend.h"
 
 #include <inttypes.h>
@@ -7,9 +8,11 @@
 
 typedef TRITONSERVER_Error *Result;
 typedef struct TRITONBACKEND_Model TRITONBACKEND_Model;
+typedef struct Attribute Attribute;
 typedef struct Server Server;
 typedef struct Call Call;
 
+Result TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(Attribute *, uint32_t, uint64_t, const uint64_t *, uint64_t);
 Result TRITONBACKEND_RequestCorrelationId(TRITONBACKEND_Request *, uint64_t *);
 Result TRITONBACKEND_RequestCorrelationIdString(TRITONBACKEND_Request *, const char **);
 Result TRITONBACKEND_ModelServer(TRITONBACKEND_Model *, Server **);
@@ -24,7 +27,15 @@ Result TRITONSERVER_InferenceRequestTimeoutMicroseconds(Call *, uint64_t *);
 Result TRITONSERVER_InferenceRequestSetTimeoutMicroseconds(Call *, uint64_t);
 const char *TRITONSERVER_ErrorMessage(Result);
 
+enum { CPU = 1, GPU = 2 };
 static char said[4000];
+
+Result TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend *backend, Attribute *attributes) {
+  (void)backend;
+  const uint64_t second = 1;
+  Result error = TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, GPU, 1, &second, 1);
+  return error ? error : TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, CPU, 3, &second, 1);
+}
 
 /* Adds a value or the error in its place. */
 static void say(Result error, const char *name, const char *value) {

@@ -8,7 +8,7 @@ use std::{
 
 use galatea_backend::{Backend, CompletionContext, LoadContext, Model, ServerAccess};
 use galatea_config::{
-    ConfigDraft, NormalizeContext, RawModelConfig, normalize, parse_json, to_json,
+    ConfigDraft, NormalizeContext, PreferredGroup, RawModelConfig, normalize, parse_json, to_json,
 };
 use galatea_types::{Error, LockExt as _, Result};
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,15 @@ impl Backend for CBackend {
             Some(completed) => Ok(completed_by(config, parse_json(&completed)?)),
             None => Ok(config),
         }
+    }
+
+    fn preferred_groups(
+        &self,
+        _config: &ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Vec<PreferredGroup> {
+        let backend = self.library_for(context.version_dir, context.model_dir);
+        backend.map(|backend| backend.preferred_groups.clone()).unwrap_or_default()
     }
 
     fn load(&self, context: LoadContext) -> Result<Box<dyn Model>> {

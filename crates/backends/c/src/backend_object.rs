@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use galatea_config::PreferredGroup;
 use galatea_triton_c::{
     Kind, Library, LibraryKind, Registered, Table, abi, call, objects::messages::OwnMessage, text,
 };
@@ -45,6 +46,8 @@ pub(crate) struct OpenBackend {
     /// The name of the library's file.
     pub path: PathBuf,
     object: Registered<abi::Backend, BackendObject>,
+    /// The instance groups for models whose configuration has none, the most preferred first.
+    pub preferred_groups: Vec<PreferredGroup>,
     /// True if instances may execute on any thread.
     pub executes_on_any_thread: bool,
     _library: Library,
@@ -91,16 +94,19 @@ impl OpenBackend {
             Error::new(error.code(), text)
         };
         hooks.initialize(object.handle()).map_err(named)?;
-        let backend = Self {
+        let mut backend = Self {
             hooks,
             path: path.to_owned(),
             object,
+            preferred_groups: Vec::new(),
             executes_on_any_thread: executes_on_any_thread(&library.file().called, arguments),
             _library: library,
         };
-        if let Err(error) = attributes::read(&backend.hooks, backend.handle()) {
-            log::warn!("backend '{}' does not tell its attributes: {error}", arguments.name);
-        }
+        backend.preferred_groups =
+            attributes::read(&backend.hooks, backend.handle()).map_err(|error| {
+                let text = format!("'{}' does not tell its attributes: {error}", path.display());
+                Error::new(error.code(), text)
+            })?;
         log::info!("opened backend '{}' from '{}'", arguments.name, path.display());
         Ok(Arc::new(backend))
     }

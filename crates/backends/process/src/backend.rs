@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use galatea_backend::{Backend, CompletionContext, InstanceAlarm, LoadContext, Model};
-use galatea_config::{ConfigDraft, parse_json, to_json};
+use galatea_config::{ConfigDraft, PreferredGroup, parse_json, to_json};
 use galatea_types::{LockExt as _, Result};
 use galatea_worker::{MemoryRules, wire::kind};
 use serde_json::Value;
@@ -97,6 +97,21 @@ impl Backend for ProcessBackend {
         match isolation.is_wanted {
             true => self.complete_in_child(&config, context, &isolation),
             false => self.here()?.complete_config(config, context),
+        }
+    }
+
+    /// Prefers none for a model in a process of its own: that one adds the group when it completes the configuration.
+    fn preferred_groups(
+        &self,
+        config: &ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Vec<PreferredGroup> {
+        let isolation = Isolation::read(&config.parameters(), context.backend_config);
+        match (isolation, self.here()) {
+            (Ok(isolation), Ok(backend)) if !isolation.is_wanted => {
+                backend.preferred_groups(config, context)
+            }
+            _ => Vec::new(),
         }
     }
 

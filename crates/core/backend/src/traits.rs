@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use galatea_config::{ConfigDraft, InstanceGroup, InstanceKind, ModelConfig};
+use galatea_config::{ConfigDraft, InstanceGroup, InstanceKind, ModelConfig, PreferredGroup};
 use galatea_types::{Device, DeviceAllocator, DeviceKind, Result};
 
 use crate::{Batch, Devices, InstanceAlarm, PathRules, Pipeline, ServerAccess};
@@ -76,6 +76,17 @@ pub trait Backend: Send + Sync {
     /// leaves it empty.
     fn default_runtime(&self) -> Option<&str> {
         None
+    }
+
+    /// Returns the instance groups for a model whose configuration has none, the most preferred first. The default prefers
+    /// none. A failure is told when the model is loaded, not here.
+    fn preferred_groups(
+        &self,
+        config: &ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Vec<PreferredGroup> {
+        let _ = (config, context);
+        Vec::new()
     }
 
     /// Loads one version. Errors name the file and the reason. May take long and may block.

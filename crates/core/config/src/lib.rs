@@ -38,7 +38,9 @@ pub use diagnostic::{Diagnostic, Part, Place, Position, Severity, coloured, plai
 pub use draft::{ConfigDraft, TensorDraft};
 pub use field_path::{FieldPath, Step};
 pub use galatea_proto::inference::ModelConfig as RawModelConfig;
-pub use instance_groups::{differ_in_instances_only, with_instances_of};
+pub use instance_groups::{
+    PreferredGroup, differ_in_instances_only, with_instances_of, with_preferred_group,
+};
 pub use json::{is_strict_json, parse_json, to_json};
 pub use model::{
     Accelerator, BatchInput, BatchInputKind, BatchOutput, BatchOutputKind, ControlKind,

@@ -1,12 +1,16 @@
 //! Loading, completion, times, and what is offered.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use galatea_backend::{
-    Batch, Outcome, ServerAccess,
+    Batch, CompletionContext, Outcome, PathRules, ServerAccess,
     testing::{Loader, ModelFolder, pending, request},
 };
 use galatea_backend_c::{BACKEND, CBackend, CBackendOptions};
+use galatea_config::{ConfigDraft, InstanceKind, PreferredGroup};
 use galatea_triton_c::{
     newer_version,
     objects::{OBJECTS, errors},
@@ -26,6 +30,27 @@ fn a_library_completes_a_configuration() {
     let refused = loader.configure(&folder, "backend: 'completer' max_batch_size: 13");
     let error = refused.expect_err("the library refuses it");
     assert_eq!((error.code(), error.message()), (Code::InvalidArg, "13 is not a good size"));
+}
+
+#[test]
+fn a_library_tells_the_instance_groups_that_it_prefers() {
+    let backends = Backends::compile("completer");
+    let folder = ModelFolder::with_file("unused", b"");
+    let (backend, version_dir) = (backends.open(), folder.version_dir());
+    let context = CompletionContext {
+        model_name: "m",
+        model_dir: folder.path(),
+        version: 1,
+        version_dir: &version_dir,
+        backend_config: &BTreeMap::new(),
+        paths: &PathRules::anywhere(),
+    };
+    let preferred =
+        |kind, count, gpus: &[u32]| PreferredGroup { kind: Some(kind), count, gpus: gpus.to_vec() };
+    assert_eq!(
+        backend.preferred_groups(&ConfigDraft::default(), &context),
+        [preferred(InstanceKind::Gpu, 1, &[0]), preferred(InstanceKind::Cpu, 3, &[])]
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use galatea_backend::{
 };
 use galatea_config::{
     CheckContext, ConfigDraft, InstanceGroup, ModelConfig, RawModelConfig, parse_json, to_json,
+    with_preferred_group,
 };
 use galatea_types::{Error, Result};
 
@@ -32,7 +33,9 @@ pub(super) fn complete(backend: &dyn Backend, subject: &Subject) -> Result<Strin
         backend_config: &subject.backend_config,
         paths: &subject.paths(),
     };
-    Ok(to_json(backend.complete_config(config, &context)?.raw()))
+    let preferred = backend.preferred_groups(&config, &context);
+    let completed = backend.complete_config(config, &context)?.into_raw();
+    Ok(to_json(&with_preferred_group(completed, &preferred, &[])))
 }
 
 pub(super) fn load(

@@ -7,7 +7,9 @@ use std::{
 };
 
 use galatea_backend::{Backend, CompletionContext, Inspector};
-use galatea_config::{ConfigDraft, Diagnostic, ModelConfig, RawModelConfig, backend_advice};
+use galatea_config::{
+    ConfigDraft, Diagnostic, ModelConfig, PreferredGroup, RawModelConfig, backend_advice,
+};
 use galatea_types::{Error, LockExt, Result};
 
 use super::backend_library::{is_library_of_model, library_name, wants_library};
@@ -177,6 +179,18 @@ impl Completer {
         match self {
             Self::Backend(backend) => backend.can_use_gpus(),
             Self::Inspector(_) => true,
+        }
+    }
+
+    /// Returns none for an inspector, because only the backend's library knows.
+    pub fn preferred_groups(
+        &self,
+        config: &ConfigDraft,
+        context: &CompletionContext<'_>,
+    ) -> Vec<PreferredGroup> {
+        match self {
+            Self::Backend(backend) => backend.preferred_groups(config, context),
+            Self::Inspector(_) => Vec::new(),
         }
     }
 

@@ -262,8 +262,28 @@ impl Completion<'_> {
             }
             available_gpus = &[];
         }
+        if let Some(backend) = backend {
+            raw = self.with_preferred_group(raw, folder, backend, available_gpus);
+        }
         let context = NormalizeContext { available_gpus, ..self.context(folder, &[]) };
         galatea_config::normalize(raw, &context)
+    }
+
+    /// Gives a configuration without instance groups the one that its backend prefers.
+    fn with_preferred_group(
+        &self,
+        raw: RawModelConfig,
+        folder: &ModelFolder,
+        backend: &Completer,
+        available_gpus: &[u32],
+    ) -> RawModelConfig {
+        let version = versions_to_load(&raw, &folder.versions).first().copied();
+        let Some(version) = version.filter(|_| raw.instance_group.is_empty()) else { return raw };
+        let draft = ConfigDraft::from(raw);
+        let preferred = self.with_context(&draft.raw().backend, folder, version, |context| {
+            backend.preferred_groups(&draft, context)
+        });
+        galatea_config::with_preferred_group(draft.into_raw(), &preferred, available_gpus)
     }
 }
 
