@@ -18,7 +18,7 @@ import tiers
 from deploying import CHART, CHECKS, DEPLOY, HELM, ROOT, VERSIONS, built, faults, helm, rendered
 
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-KSERVE = [yaml.safe_load(path.read_text()) for path in sorted((DEPLOY / "kserve").glob("*.yaml"))]
+KSERVE = [one for path in sorted((DEPLOY / "kserve").glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())]
 EVERYTHING = {
     "gpu": {"count": 2},
     "autoscaling": {"enabled": True, "targetCPU": 80},
@@ -276,7 +276,8 @@ def test_the_serving_runtime_replaces_tritons():
     assert set(formats) == {"triton", "onnx", "pytorch", "tensorflow", "openvino"} and formats["triton"]["priority"] > 1
     assert not any("autoSelect" in formats[by_name] for by_name in ("pytorch", "tensorflow", "openvino"))
     for service in (one["spec"]["predictor"] for one in KSERVE if one["kind"] == "InferenceService"):
-        assert service["model"]["runtime"] == "kserve-galatea"
+        # Knative, which scales to zero, has a runtime with one port.
+        assert service["model"]["runtime"] == ("kserve-galatea-http" if service.get("minReplicas") == 0 else "kserve-galatea")
     delay, limit = (int(re.search(rf"{flag}=(\d+)", " ".join(only["args"]))[1]) for flag in ("drain-delay-secs", "exit-timeout-secs"))
     assert delay + limit < 30, "what a pod has by default"
 
@@ -298,9 +299,11 @@ def route_of(runtime, path, content_type):
 
 def test_kserve_knows_the_runtimes_as_triton():
     runtimes = [one for one in KSERVE if one["kind"] != "InferenceService"]
-    assert [protocol_by_default(one) for one in runtimes] == ["v2", "v2"]
+    assert [protocol_by_default(one) for one in runtimes] == ["v2", "v2", "v2"]
     assert protocol_by_default(changed(runtimes[0], ("metadata", "annotations"), {})) == "v1", "the annotation decides"
-    for runtime in runtimes:
+    (knative,) = [one for one in runtimes if one["metadata"]["name"] == "kserve-galatea-http"]
+    assert [port["containerPort"] for port in knative["spec"]["containers"][0]["ports"]] == [8080], "it takes one port"
+    for runtime in (one for one in runtimes if one is not knative):
         args = dict(word.removeprefix("--").split("=", 1) for word in runtime["spec"]["containers"][0]["args"] if "port=" in word)
         assert route_of(runtime, "/v2/models/simple/infer", "application/json") == int(args["http-port"])
         assert route_of(runtime, "/inference.GRPCInferenceService/ModelInfer", "application/grpc") == int(args["grpc-port"])
@@ -367,11 +370,11 @@ def test_every_file_is_linked_in_the_documentation():
 
 
 def started(args, models):
-    """A server by the arguments of a container, with models in the place of the volume; ports that are given last count."""
+    """A server by the arguments of a container, with models in the place of the volume; options that are given last count."""
     # The name of the program in the image.
     assert args[0] == "tritonserver"
     words = [re.sub(r"=(/mnt)?/models$", f"={models}", word) for word in args[1:]]
-    ours = ["--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
+    ours = ["--allow-grpc=true", "--http-port=0", "--grpc-port=0", "--metrics-port=0", "--http-address=127.0.0.1", "--grpc-address=127.0.0.1"]
     return servers.Server([servers.galatea_binary(), "serve", *words, *ours], servers.onnx_runtime())
 
 

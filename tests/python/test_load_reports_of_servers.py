@@ -206,6 +206,15 @@ def test_a_report_names_only_the_models_that_its_reader_may_know(tmp_path):
             assert set(report.named_metrics) == {"galatea.queue", "galatea.wait_ms", "galatea.load.other"}
 
 
+def test_the_short_page_is_the_default_where_a_picker_can_ask_for_none(shared):
+    server = shared("--http-metrics=server")
+    server.place("vector", "identity", identity_config())
+    short = clients.ask(server.http, "GET", "/metrics")[2]
+    assert b"\ngalatea_load " in short and b"model=" not in short
+    for address, query in ((server.http, "?scope=all"), (server.metrics, "")):
+        assert b'galatea_model_ready{model="vector"' in clients.ask(address, "GET", f"/metrics{query}")[2]
+
+
 def test_metrics_are_read_where_requests_are_sent(shared):
     server = shared("--http-metrics=true")
     server.place("vector", "identity", identity_config())
@@ -219,6 +228,7 @@ def test_metrics_are_read_where_requests_are_sent(shared):
         assert {"galatea_load", "galatea_requests_waiting", "galatea_requests_running", "process_open_fds"} <= samples
         status, _, body = clients.ask(address, "GET", "/metrics?scope=models")
         assert status == 400 and b"scope=server" in body
+        assert b'galatea_model_ready{model="vector"' in clients.ask(address, "GET", "/metrics?scope=all")[2]
     assert clients.ask(server.http, "POST", "/metrics", {})[0] == 405
     assert b"# EOF" in clients.ask(server.http, "GET", "/metrics?scope=server", headers={"Accept": "application/openmetrics-text"})[2]
 

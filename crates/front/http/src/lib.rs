@@ -37,5 +37,5 @@ mod state;
 
 pub use cloud::{CloudFrontEnd, CloudInference, PathPattern, SageMakerModels};
 pub use galatea_console::SharedAbout;
-pub use options::HttpOptions;
+pub use options::{HttpOptions, MetricsScope};
 pub use server::{serve, serve_cloud, serve_metrics};

@@ -9,6 +9,15 @@ use galatea_frontend::{
 };
 use galatea_types::MemoryBudget;
 
+/// The part of the metrics that a page has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricsScope {
+    /// All of them.
+    All,
+    /// Those of the server, without those of models.
+    Server,
+}
+
 /// The options of the HTTP front end, one field for each of its command line flags.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
@@ -26,8 +35,8 @@ pub struct HttpOptions {
     pub header_forwarding: HeaderForwarding,
     /// The ports, options and runtimes of the server, shown in the console.
     pub about: SharedAbout,
-    /// `--http-metrics`: serves the metrics too.
-    pub has_metrics: bool,
+    /// `--http-metrics`: the metrics that are served too; a request may ask for others.
+    pub metrics: Option<MetricsScope>,
     /// `--send-load-reports=always`: each answer to an inference request has a load report.
     pub always_reports_load: bool,
     /// `--console`: serves the web console.
@@ -56,7 +65,7 @@ impl Default for HttpOptions {
             client_limits: ClientLimits::default(),
             header_forwarding: HeaderForwarding::default(),
             about: SharedAbout::default(),
-            has_metrics: false,
+            metrics: None,
             always_reports_load: false,
             has_console: false,
             requests: RequestLog::default(),

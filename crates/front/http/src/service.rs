@@ -14,7 +14,7 @@ use crate::{
         many_models::{self, ModelsCall},
     },
     handlers::{console, generate, infer, management, metrics, repository, shared_memory},
-    options::HttpOptions,
+    options::{HttpOptions, MetricsScope},
     request::{
         admission,
         received_request::{ReceivedRequest, call_of},
@@ -135,8 +135,12 @@ impl Service {
 
     async fn dispatch(&self, received: &mut ReceivedRequest<'_>) -> Response {
         let head = received.sender.head;
-        if self.state.options.has_metrics && head.path() == metrics::PATH {
-            return self.answer_metrics_with(received, metrics::respond_beside_inference);
+        if let Some(scope) = self.state.options.metrics
+            && head.path() == metrics::PATH
+        {
+            return self.answer_metrics_with(received, |engine, head| {
+                metrics::respond_beside_inference(engine, head, scope)
+            });
         }
         match route::parse(head.path()) {
             Some(route) => self.answer(route, head.method(), received).await,
@@ -163,7 +167,11 @@ impl Service {
                 match admission::refusal(&self.state, received, Action::Metrics, RefusalForm::TEXT)
                 {
                     Some(refusal) => refusal,
-                    None => metrics::of_engine(&self.state.engine, received.sender.head),
+                    None => metrics::of_engine(
+                        &self.state.engine,
+                        received.sender.head,
+                        MetricsScope::All,
+                    ),
                 }
             }
             Destination::Refused(response) => *response,
@@ -201,7 +209,7 @@ impl Service {
     fn answer_metrics_with(
         &self,
         received: &mut ReceivedRequest<'_>,
-        respond: fn(&Engine, &RequestHead) -> Response,
+        respond: impl FnOnce(&Engine, &RequestHead) -> Response,
     ) -> Response {
         let action = Action::Metrics;
         if let Some(refusal) = admission::refusal(&self.state, received, action, RefusalForm::TEXT)

@@ -7,6 +7,7 @@ use galatea_types::Error;
 use http::{Method, StatusCode};
 
 use crate::{
+    options::MetricsScope,
     request::media_types,
     response::{
         Response,
@@ -27,31 +28,40 @@ pub(crate) fn respond(engine: &Engine, head: &RequestHead) -> Response {
         return method_not_allowed(TEXT);
     }
     match head.path() {
-        PATH | "/metrics/" => of_engine(engine, head),
+        PATH | "/metrics/" => of_engine(engine, head, MetricsScope::All),
         _ => reply(StatusCode::OK, PROMETHEUS_TEXT, Body::default()),
     }
 }
 
 /// Answers `/metrics` of the port of inference.
-pub(crate) fn respond_beside_inference(engine: &Engine, head: &RequestHead) -> Response {
+pub(crate) fn respond_beside_inference(
+    engine: &Engine,
+    head: &RequestHead,
+    scope: MetricsScope,
+) -> Response {
     if head.method() != Method::GET {
         return method_not_allowed(TEXT);
     }
-    of_engine(engine, head)
+    of_engine(engine, head, scope)
 }
 
-/// Returns all metrics, or those of a scope, in the format that the client asks for.
-pub(crate) fn of_engine(engine: &Engine, head: &RequestHead) -> Response {
-    let page = match scope(head.query()) {
-        None => engine.metrics_text(),
-        Some("server") => engine.server_metrics_text(),
+/// Returns the metrics of the scope that the client asks for, else those of `default`, in the format that it asks for.
+pub(crate) fn of_engine(engine: &Engine, head: &RequestHead, default: MetricsScope) -> Response {
+    let scope = match scope(head.query()) {
+        None => default,
+        Some("all") => MetricsScope::All,
+        Some("server") => MetricsScope::Server,
         Some(other) => {
             let text = format!(
-                "no scope '{}' of metrics: leave it out for all of them, or ask for scope=server",
+                "no scope '{}' of metrics: ask for scope=all or scope=server",
                 other.escape_debug()
             );
             return failure(&Error::invalid_arg(text), TEXT);
         }
+    };
+    let page = match scope {
+        MetricsScope::All => engine.metrics_text(),
+        MetricsScope::Server => engine.server_metrics_text(),
     };
     let (page, format) = match media_types::is_named(head, "application/openmetrics-text") {
         true => (to_open_metrics(&page), OPEN_METRICS),

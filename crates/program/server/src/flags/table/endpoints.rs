@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use galatea_command_line::{Kind, Occurrence, options, set};
 use galatea_grpc::ResponseCompression;
+use galatea_http::MetricsScope;
 
 use super::{
     super::{
@@ -35,9 +36,11 @@ pub const HTTP: &[Row] = options! {
     /// For binary tensors only --memory-budget counts.
     "http-max-input-size" => Row::of(at_least(1))
         .default("67108864").fills(|o| &mut o.serve.http_options.max_input_size),
-    /// Serve the metrics at /metrics of the HTTP port too, for pickers that read them where they send requests.
-    "http-metrics" => Row::of(Kind::Bool)
-        .default("false").fills(|o| &mut o.serve.http_options.has_metrics),
+    /// Serve the metrics at /metrics of the HTTP port too, for pickers that read them where they send requests: all, or with server
+    /// only those without figures of models.
+    "http-metrics" => Row::of(Kind::Choice(&["false", "true", "server"]))
+        .default("false")
+        .stores(metrics_beside_inference),
     /// Answers to inference requests that carry a load report (ORCA): those to requests with the header or metadata
     /// endpoint-load-metrics-format, or all.
     "send-load-reports" => Row::of(Kind::Choice(&["asked", "always"]))
@@ -169,6 +172,15 @@ pub const VERTEX: &[Row] = options! {
 fn mutual_tls(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
     flags.grpc_tls.is_on = true;
     given.put(&mut flags.grpc_tls.is_mutual)
+}
+
+fn metrics_beside_inference(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
+    flags.serve.http_options.metrics = match given.text.to_ascii_lowercase().as_str() {
+        "true" => Some(MetricsScope::All),
+        "server" => Some(MetricsScope::Server),
+        _ => None,
+    };
+    Ok(())
 }
 
 fn load_reports(flags: &mut ServeFlags, given: &Occurrence) -> StoreResult {
