@@ -116,12 +116,11 @@ def test_unix_sockets_are_handed_over_with_their_files(simple, serve, path):
     assert old.wait_for_exit() == 0
     assert unix_sockets.ask(f"{folder}/http", "GET", "/v2/health/ready")[0] == 200
     assert unix_sockets.ask(f"{folder}/other", "GET", "/metrics")[0] == 200
-    # The old server also leaves the file that the new one did not want; the next server there replaces it.
-    unwanted = {"metrics", "metrics.lock"}
-    kept = {f"{name}{end}" for name in ("http", "other", "takeover") for end in ("", ".lock")}
-    assert set(os.listdir(folder)) - unwanted == kept
+    # The old server removes the file of the socket that the new one did not take.
+    assert set(os.listdir(folder)) == {f"{name}{end}" for name in ("http", "other", "takeover") for end in ("", ".lock")}
+    new.wait_for_line(f"The socket of metrics at unix:{folder}/metrics of the other server is not used any more")
     assert new.stop() == 0
-    assert set(os.listdir(folder)) <= unwanted
+    assert not os.listdir(folder)
 
 
 def test_requests_in_progress_are_answered_by_the_old_server(simple, serve, path):
@@ -242,6 +241,45 @@ def test_a_taker_that_goes_with_the_sockets_changes_nothing(simple, serve, path)
     old.wait_for_line("this one serves on")
     assert clients.is_ready(old)
     take_over(serve, simple, old, flag)
+
+
+def test_a_stop_does_not_wait_for_a_taker_that_says_nothing(simple, serve, path):
+    """Nobody knows if it serves, so the files stay for it."""
+    old = serve(simple.path, f"--takeover={path}", f"--http-address=unix:{path.parent}/http")
+    with connect(path) as taker:
+        send(taker, {"message": "hello", "version": VERSION})
+        receive(taker)
+        send(taker, {"message": "take"})
+        receive(taker)
+        _, descriptors, _, _ = socket.recv_fds(taker, 1, 32)
+        try:
+            assert old.stop() == 0
+            assert "did not answer within" not in old.text()
+            assert {"http", "takeover"} <= set(os.listdir(path.parent))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+    # The next server there finds that nobody listens.
+    assert serve(simple.path, f"--takeover={path}", f"--http-address=unix:{path.parent}/http").stop() == 0
+
+
+def test_a_socket_that_does_not_listen_is_refused(simple, serve, path):
+    with socket.socket(socket.AF_UNIX) as other, socket.socket() as bound:
+        other.bind(str(path))
+        other.listen()
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        new = serve(simple.path, f"--takeover={path}", f"--metrics-port={port}", wait=False)
+        connection, _ = other.accept()
+        with connection:
+            assert receive(connection) == {"message": "hello", "version": VERSION}
+            name = {"role": "metrics", "place": f"127.0.0.1:{port}"}
+            send(connection, {"message": "offer", "sockets": [name]})
+            assert receive(connection) == {"message": "take"}
+            send(connection, {"message": "sockets", "sockets": [{"name": name, "has_lock": False}]})
+            socket.send_fds(connection, [b"x"], [bound.fileno()])
+            assert new.wait_for_exit() == 1
+    assert "the socket of the other server does not listen" in new.text(), new.text()
 
 
 def test_left_over_sockets_are_replaced_and_other_files_are_not(simple, serve, path):

@@ -35,7 +35,7 @@ use crate::{
     repositories::{self, Poller},
     response_cache,
     stop::{Event, StopHandle},
-    takeover::Takeover,
+    takeover::{TakenSockets, Takeover},
     upkeep::Upkeep,
 };
 
@@ -193,10 +193,11 @@ impl Server {
         let mut passed = self.takeover.take()?;
         self.front_ends.adopt(&mut passed)?;
         self.front_ends.start(&self.engine, &self.options)?;
-        let sockets = self.front_ends.offered()?;
-        if let Err(error) = self.takeover.offer(passed, sockets, self.stop.clone()) {
+        let (sockets, taken) = (self.front_ends.offered()?, self.front_ends.adopted());
+        let stop = self.stop.clone();
+        if let Err(error) = self.takeover.offer(passed, taken.clone(), sockets, stop) {
             // The other server has the sockets too and serves on. Clients that are here already go there.
-            self.front_ends.hand_over(CLIENTS_LEAVE_WITHIN);
+            self.front_ends.hand_over(&TakenSockets::Named(taken), CLIENTS_LEAVE_WITHIN);
             return Err(error);
         }
         self.front_ends.set_own(true);
@@ -224,8 +225,9 @@ impl Server {
     /// timeout cut nothing off.
     pub fn shut_down(mut self) -> bool {
         self.options.runtimes.stop.request();
-        if self.takeover.end() {
-            self.front_ends.hand_over(CLIENTS_LEAVE_WITHIN.min(self.options.engine.exit_timeout));
+        if let Some(taken) = self.takeover.end() {
+            let limit = CLIENTS_LEAVE_WITHIN.min(self.options.engine.exit_timeout);
+            self.front_ends.hand_over(&taken, limit);
         }
         let is_complete = match self.deadline {
             Some(deadline) => self.engine.shutdown(deadline),

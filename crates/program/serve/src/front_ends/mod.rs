@@ -26,7 +26,7 @@ use self::socket::BoundSocket;
 use crate::{
     options::{Endpoint, Place, PortPlace, ServeOptions},
     socket_file::SocketFile,
-    takeover::{OfferedSocket, PassedSockets, Predecessor, SocketName},
+    takeover::{OfferedSocket, PassedSockets, Predecessor, SocketName, TakenSockets},
 };
 
 /// The front ends in Triton's order, gRPC first. They are sockets until they are started.
@@ -40,6 +40,8 @@ struct Service {
     file: Option<SocketFile>,
     /// A further descriptor of its socket, for a server that takes over.
     passable: Option<OwnedFd>,
+    /// Another server has passed the socket.
+    is_adopted: bool,
 }
 
 enum Kind {
@@ -79,7 +81,7 @@ impl FrontEnds {
                     (State::Bound(socket), file)
                 }
             };
-            Ok(Service { kind, endpoint, state, file, passable: None })
+            Ok(Service { kind, endpoint, state, file, passable: None, is_adopted: false })
         };
         let mut services = own.chain(clouds).map(bind).collect::<Result<Vec<_>>>()?;
         services.sort_by_key(|service| !matches!(service.kind, Kind::Grpc));
@@ -92,12 +94,21 @@ impl FrontEnds {
         for service in self.0.iter_mut().filter(awaited) {
             let endpoint = &service.endpoint;
             let (socket, file) = match passed.take(&SocketName::of(endpoint)) {
-                Some(passed) => socket::adopt(endpoint, passed)?,
+                Some(passed) => {
+                    service.is_adopted = true;
+                    socket::adopt(endpoint, passed)?
+                }
                 None => socket::bind(endpoint)?,
             };
             (service.state, service.file) = (State::Bound(socket), file);
         }
         Ok(())
+    }
+
+    /// Returns the names of the sockets that another server has passed to this one.
+    pub(crate) fn adopted(&self) -> Vec<SocketName> {
+        let adopted = self.0.iter().filter(|service| service.is_adopted);
+        adopted.map(|service| SocketName::of(&service.endpoint)).collect()
     }
 
     /// Sets whether the files of Unix sockets belong to this server.
@@ -118,9 +129,14 @@ impl FrontEnds {
         sockets.collect::<std::io::Result<_>>().context("failed to offer the sockets")
     }
 
-    /// Leaves the sockets to a new server, and waits until the clients have gone there, at most for `limit`.
-    pub(crate) fn hand_over(&mut self, limit: Duration) {
-        self.set_own(false);
+    /// Leaves the sockets to another server, which has those in `taken`, and waits until the clients have gone there, at most for
+    /// `limit`. The files of the others are removed with this server.
+    pub(crate) fn hand_over(&mut self, taken: &TakenSockets, limit: Duration) {
+        for service in &mut self.0 {
+            if let Some(file) = &mut service.file {
+                file.set_own(!taken.may_contain(&SocketName::of(&service.endpoint)));
+            }
+        }
         let running = || self.0.iter().filter_map(Service::running);
         running().for_each(FrontEnd::hand_over);
         let deadline = Instant::now() + limit;

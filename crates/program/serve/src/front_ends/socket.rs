@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Result, anyhow};
 use galatea_frontend::Listener;
 use galatea_system::who_listens;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{
     options::{Endpoint, Place, PortPlace},
@@ -71,6 +71,9 @@ pub fn adopt(
     let unusable = |error: io::Error| {
         not_started(endpoint, &format!("the socket of the other server is unusable: {error}"))
     };
+    if !SockRef::from(&passed.socket).is_listener().map_err(unusable)? {
+        return Err(not_started(endpoint, "the socket of the other server does not listen"));
+    }
     match &endpoint.place {
         Place::Port(_) => {
             let listener = TcpListener::from(passed.socket);

@@ -37,8 +37,8 @@ pub enum Message {
     Take,
     /// The old server passes these sockets. One byte with the descriptors follows.
     Sockets { sockets: Vec<SocketEntry> },
-    /// The new server accepts connections.
-    Serving,
+    /// The new server accepts connections, on these of the sockets that were passed.
+    Serving { taken: Vec<SocketName> },
     /// The old server accepts no more.
     Leaving,
 }

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use self::{predecessor::Confirmation, successor::Offer};
 pub use self::{
     predecessor::Predecessor,
-    sockets::{OfferedSocket, PassedSocket, PassedSockets, SocketName},
+    sockets::{OfferedSocket, PassedSocket, PassedSockets, SocketName, TakenSockets},
 };
 use crate::{socket_file::SocketFile, stop::StopHandle};
 
@@ -82,11 +82,12 @@ impl Takeover {
         }
     }
 
-    /// Tells the other server that this one accepts, and offers the same sockets to the next one. `passed` has the socket at
-    /// which that one will connect.
+    /// Tells the other server that this one accepts on the sockets `taken`, and offers its own to the next server. `passed` has the
+    /// socket at which that one will connect.
     pub fn offer(
         &mut self,
         mut passed: PassedSockets,
+        taken: Vec<SocketName>,
         sockets: Vec<OfferedSocket>,
         stop: StopHandle,
     ) -> Result<()> {
@@ -96,7 +97,12 @@ impl Takeover {
             Self::Second(found) => {
                 let path = found.path().to_owned();
                 let control = ControlSocket::adopt(&path, &mut passed)?;
-                match found.confirm().map_err(|error| refused(&path, &error))? {
+                for left in passed.names() {
+                    log::warn!(
+                        "The socket {left} of the other server is not used any more: no option of this one names it"
+                    );
+                }
+                match found.confirm(taken).map_err(|error| refused(&path, &error))? {
                     Confirmation::Leaving => {
                         log::info!("The other server accepts no more connections")
                     }
@@ -113,11 +119,11 @@ impl Takeover {
         Ok(())
     }
 
-    /// Ends the offer. Returns true if a new server has the sockets.
-    pub fn end(self) -> bool {
+    /// Ends the offer. Returns the sockets that a new server has, if there is one.
+    pub fn end(self) -> Option<TakenSockets> {
         match self {
             Self::Offered(offer) => offer.end(),
-            _ => false,
+            _ => None,
         }
     }
 }

@@ -99,8 +99,9 @@ impl Predecessor {
     }
 
     /// Tells that this server accepts. An error means that the other one serves on.
-    pub(super) fn confirm(self) -> Result<Confirmation> {
-        match self.channel.send(&Message::Serving).and_then(|()| self.channel.receive_unrefused()) {
+    pub(super) fn confirm(self, taken: Vec<SocketName>) -> Result<Confirmation> {
+        let sent = self.channel.send(&Message::Serving { taken });
+        match sent.and_then(|()| self.channel.receive_unrefused()) {
             Err(refused @ ChannelError::Refused(_)) => Err(refused),
             Ok(Message::Leaving) => Ok(Confirmation::Leaving),
             // The sockets are here, and clients are connected: somebody must serve them.

@@ -1,6 +1,7 @@
 //! The sockets that one server passes to another.
 
 use std::{
+    fmt,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{self, Path},
 };
@@ -30,6 +31,12 @@ impl SocketName {
     /// Returns the name of the socket at which new servers connect.
     pub(super) fn of_control(path: &Path) -> Self {
         Self { role: super::ROLE.to_owned(), place: unix(path) }
+    }
+}
+
+impl fmt::Display for SocketName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "of {} at {}", self.role.escape_debug(), self.place.escape_debug())
     }
 }
 
@@ -64,6 +71,25 @@ impl OfferedSocket {
     }
 }
 
+/// The sockets that a new server has.
+#[derive(Clone, Debug)]
+pub enum TakenSockets {
+    /// These.
+    Named(Vec<SocketName>),
+    /// All or none: this server was asked to stop after it had passed them, and before the new one said which it serves.
+    Unknown,
+}
+
+impl TakenSockets {
+    /// Returns true if the new server has, or may have, the socket with this name.
+    pub fn may_contain(&self, name: &SocketName) -> bool {
+        match self {
+            Self::Named(names) => names.contains(name),
+            Self::Unknown => true,
+        }
+    }
+}
+
 /// A socket of the other server.
 #[derive(Debug)]
 pub struct PassedSocket {
@@ -86,6 +112,11 @@ impl PassedSockets {
             sockets.push((name, PassedSocket { socket, lock }));
         }
         descriptors.next().is_none().then_some(Self(sockets))
+    }
+
+    /// Returns the names of the sockets that nobody has taken out.
+    pub(super) fn names(&self) -> impl Iterator<Item = &SocketName> {
+        self.0.iter().map(|(name, _)| name)
     }
 
     /// Takes the socket with this name out.

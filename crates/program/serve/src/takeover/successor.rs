@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{
     ControlSocket, OfferedSocket,
     channel::{Channel, ChannelError, Message, VERSION, unexpected},
-    sockets::SocketName,
+    sockets::{SocketName, TakenSockets},
 };
 use crate::{
     socket_file::SocketFile,
@@ -32,15 +32,16 @@ pub struct Offer {
     file: SocketFile,
 }
 
-/// The owner of the sockets. The thread holds the lock while it passes them, so that a stop waits for the outcome.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The owner of the sockets.
 enum Stage {
     /// This server serves.
     Here,
+    /// Both have the sockets, and the new server has not said yet that it serves.
+    Passing,
     /// This server stops.
     Stopping,
     /// The new server serves.
-    Given,
+    Given(TakenSockets),
 }
 
 impl Offer {
@@ -68,16 +69,17 @@ impl Offer {
         Ok(Self { _stop: end, stage, file })
     }
 
-    /// Ends the offer. Returns true if a new server has the sockets.
-    pub(super) fn end(mut self) -> bool {
-        let mut stage = self.stage.lock_unpoisoned();
-        let is_given = *stage == Stage::Given;
-        if !is_given {
-            *stage = Stage::Stopping;
-        }
-        drop(stage);
-        self.file.set_own(!is_given);
-        is_given
+    /// Ends the offer. Returns the sockets that a new server has, if there is one. Files of sockets in doubt stay: a server that
+    /// starts there later replaces them.
+    pub(super) fn end(mut self) -> Option<TakenSockets> {
+        let stage = std::mem::replace(&mut *self.stage.lock_unpoisoned(), Stage::Stopping);
+        let taken = match stage {
+            Stage::Here | Stage::Stopping => None,
+            Stage::Passing => Some(TakenSockets::Unknown),
+            Stage::Given(taken) => Some(taken),
+        };
+        self.file.set_own(taken.is_none());
+        taken
     }
 }
 
@@ -178,23 +180,44 @@ impl Waiting {
             Message::Take => {}
             other => return Err(unexpected(&other)),
         }
-        let mut stage = self.stage.lock_unpoisoned();
-        if *stage == Stage::Stopping {
+        if !self.advance(Stage::Passing) {
             return Err(ChannelError::Gone);
         }
+        match self.pass(channel) {
+            Ok(taken) => {
+                self.advance(Stage::Given(TakenSockets::Named(taken)));
+                // The new server serves, whether this reaches it or not.
+                let _ = channel.send(&Message::Leaving);
+                Ok(())
+            }
+            Err(error) => {
+                self.advance(Stage::Here);
+                Err(error)
+            }
+        }
+    }
+
+    /// Sets the stage, and returns true, unless this server stops.
+    fn advance(&self, next: Stage) -> bool {
+        let mut stage = self.stage.lock_unpoisoned();
+        let is_stopping = matches!(*stage, Stage::Stopping);
+        if !is_stopping {
+            *stage = next;
+        }
+        !is_stopping
+    }
+
+    /// Passes the sockets, and waits until the new server says which of them it serves.
+    fn pass(&self, channel: &Channel) -> Result<Vec<SocketName>, ChannelError> {
         let entries = self.sockets.iter().map(OfferedSocket::entry).collect();
         channel.send(&Message::Sockets { sockets: entries })?;
         let descriptors: Vec<_> =
             self.sockets.iter().flat_map(OfferedSocket::descriptors).collect();
         channel.pass(&descriptors)?;
         match channel.receive()? {
-            Message::Serving => {}
-            other => return Err(unexpected(&other)),
+            Message::Serving { taken } => Ok(taken),
+            other => Err(unexpected(&other)),
         }
-        *stage = Stage::Given;
-        // The new server serves, whether this reaches it or not.
-        let _ = channel.send(&Message::Leaving);
-        Ok(())
     }
 }
 
