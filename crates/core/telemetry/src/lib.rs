@@ -31,7 +31,7 @@ pub use duration_count::DurationCount;
 pub use line_limit::{LineLimit, tell_suppressed};
 pub use records::{BatchRecord, CacheHitRecord, RequestRecord};
 pub use responses::{MAX_COUNTED_RESPONSES, ResponseOutcome, ResponseRecord, ResponseStatistics};
-pub use server_load::{ModelLoad, ServerCounts, ServerLoad};
+pub use server_load::{ModelLoad, ReportTexts, ServerCounts, ServerLoad};
 pub use statistics::{
     Activity, BatchStatistics, FailureReason, ModelStatistics, Progress, RefusalReason,
     StatisticsSnapshot,

@@ -1,6 +1,10 @@
 //! The load of the whole server, for those that choose between servers.
 
-use std::{cmp::Ordering, sync::Arc, time::Duration};
+use std::{
+    cmp::Ordering,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 /// The load of the server. Rates and the mean wait cover the last second or a little more.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +23,19 @@ pub struct ServerLoad {
     pub mean_wait: Duration,
     /// The models by their load, the highest first.
     pub models: Vec<ModelLoad>,
+    /// The reports in answers to those who may know all models.
+    pub reports: ReportTexts,
+}
+
+/// The forms of a report that many answers share. Each is made when it is first needed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReportTexts {
+    /// JSON.
+    pub json: OnceLock<String>,
+    /// Pairs of name and value.
+    pub text: OnceLock<String>,
+    /// The message in base64.
+    pub binary: OnceLock<String>,
 }
 
 /// The figures of the server without labels.

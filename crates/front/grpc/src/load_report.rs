@@ -37,10 +37,17 @@ pub(crate) fn is_wanted(headers: &HeaderMap, state: &ServerState) -> bool {
 
 /// Adds the report of now to trailers, for this caller.
 pub(crate) fn add_to(trailers: &mut HeaderMap, engine: &Engine, caller: &Caller) {
-    let may_know = |model: &str| caller.may_read(model);
-    let report = LoadReport::new(&engine.server_load(), ReportPlace::Answer, may_know);
+    let load = engine.server_load();
+    let value = match caller.may_read_all() {
+        true => HeaderValue::from_str(LoadReport::shared_text(&load, ReportForm::Binary)),
+        false => {
+            let may_know = |model: &str| caller.may_read(model);
+            let report = LoadReport::new(&load, ReportPlace::Answer, may_know);
+            HeaderValue::try_from(report.to_base64())
+        }
+    };
     // Base64 is always the value of a header.
-    if let Ok(value) = HeaderValue::try_from(report.to_base64()) {
+    if let Ok(value) = value {
         trailers.insert(TRAILER, value);
     }
 }

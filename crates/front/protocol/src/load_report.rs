@@ -68,6 +68,24 @@ impl LoadReport {
         })
     }
 
+    /// Returns the report of `load` in an answer to someone who may know all models. All answers until the next sample of the
+    /// load share it.
+    pub fn shared_text(load: &ServerLoad, form: ReportForm) -> &str {
+        let kept = match form {
+            ReportForm::Json => &load.reports.json,
+            ReportForm::Text => &load.reports.text,
+            ReportForm::Binary => &load.reports.binary,
+        };
+        kept.get_or_init(|| {
+            let report = Self::new(load, ReportPlace::Answer, |_| true);
+            match form {
+                ReportForm::Json => report.to_json(),
+                ReportForm::Text => report.to_text(),
+                ReportForm::Binary => report.to_base64(),
+            }
+        })
+    }
+
     /// Adds a figure with a name of its own.
     pub fn add_named(&mut self, name: &str, value: f64) {
         self.0.named_metrics.insert(name.to_owned(), rounded(value));
@@ -78,7 +96,16 @@ impl LoadReport {
         match form {
             ReportForm::Json => self.to_json(),
             ReportForm::Text => self.to_text(),
-            ReportForm::Binary => format!("BIN {}", self.to_base64()),
+            ReportForm::Binary => in_header(&self.to_base64()),
+        }
+    }
+
+    /// Returns the same for someone who may know all models, without making the report once more.
+    pub fn shared_header(load: &ServerLoad, form: ReportForm) -> String {
+        let text = Self::shared_text(load, form);
+        match form {
+            ReportForm::Binary => in_header(text),
+            ReportForm::Json | ReportForm::Text => text.to_owned(),
         }
     }
 
@@ -133,6 +160,10 @@ impl LoadReport {
     }
 }
 
+fn in_header(base64: &str) -> String {
+    format!("BIN {base64}")
+}
+
 impl ReportPlace {
     fn most_models(self) -> usize {
         match self {
@@ -171,7 +202,20 @@ mod tests {
             failures_per_second: 2.0,
             mean_wait: Duration::from_micros(1500),
             models: vec![model("a", 1.25), model("b,c:d", 0.5), model("idle", 0.0)],
+            ..ServerLoad::default()
         }
+    }
+
+    #[test]
+    fn answers_share_the_texts_of_a_sample() {
+        let load = load();
+        let report = LoadReport::new(&load, ReportPlace::Answer, |_| true);
+        for form in [ReportForm::Json, ReportForm::Text, ReportForm::Binary] {
+            assert_eq!(LoadReport::shared_header(&load, form), report.to_header(form));
+            let [one, two] = [(); 2].map(|()| LoadReport::shared_text(&load, form).as_ptr());
+            assert_eq!(one, two, "{form:?} is made once");
+        }
+        assert_eq!(LoadReport::shared_text(&load, ReportForm::Binary), report.to_base64());
     }
 
     #[test]

@@ -144,6 +144,11 @@ impl Caller {
         self.known.is_none() || grantee.is_some_and(|grantee| grantee.may(&Action::Read(model)))
     }
 
+    /// Returns `true` if the caller may see every model because the server has no policy about callers.
+    pub fn may_read_all(&self) -> bool {
+        self.known.is_none()
+    }
+
     /// Returns `true` if a browser may send the credential by itself, so that a page of another site could have caused
     /// the request.
     pub fn is_browser(&self) -> bool {

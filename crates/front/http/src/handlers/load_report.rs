@@ -51,9 +51,13 @@ fn wanted(state: &ServerState, asked: Option<&[u8]>) -> Option<ReportForm> {
 }
 
 fn report(engine: &Engine, sender: &Sender<'_>, form: ReportForm) -> String {
+    let (load, cache) = (engine.server_load(), CacheLoad::of(engine));
+    if cache.is_none() && sender.caller.may_read_all() {
+        return LoadReport::shared_header(&load, form);
+    }
     let may_know = |model: &str| sender.caller.may_read(model);
-    let mut report = LoadReport::new(&engine.server_load(), ReportPlace::Answer, may_know);
-    if let Some(cache) = CacheLoad::of(engine) {
+    let mut report = LoadReport::new(&load, ReportPlace::Answer, may_know);
+    if let Some(cache) = cache {
         report.add_named("kv_cache_utilization", cache.utilization());
         report.add_named("max_token_capacity", cache.capacity() as f64);
     }
