@@ -105,8 +105,10 @@ def test_the_reference_and_the_page_have_the_same_families(observed):
     # test_response_cache_redis.py has one with such a cache.
     caches = {name for name, (_, _, shown) in documented.items() if "redis" in shown}
     assert len(environments) == 3 and len(gpus) == 6 and policies == {"galatea_auth_failures_total"}
-    elsewhere = gpus | policies | caches
-    assert caches == {"galatea_response_cache_errors_total"}
+    # test_admission.py has one with that option.
+    admission = {name for name, (_, _, shown) in documented.items() if "--admission" in shown}
+    elsewhere = gpus | policies | caches | admission
+    assert caches == {"galatea_response_cache_errors_total"} and admission == {"galatea_admission_limit"}
     assert set(families(page(server))) == set(documented) - environments - elsewhere
     assert clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})[0] >= 400
     assert value(server, "galatea_python_environment_builds_total", 'outcome="failure"') == 1

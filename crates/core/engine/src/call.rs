@@ -69,13 +69,15 @@ impl FoundModel {
     /// for the `decoded` bytes that decoding it needs.
     ///
     /// # Errors
-    /// The sender has reached its limits, or the memory budget has no room.
+    /// The model has no time for the request, the sender has reached its limits, or the memory budget has no room.
     pub fn admit<S: Sender>(
         self,
         sender: &mut S,
         mut memory: MemoryReservation,
         decoded: usize,
     ) -> Result<InferCall> {
+        let deadline = if self.model.has_admission() { sender.deadline() } else { None };
+        self.model.check_admission(deadline)?;
         let share = sender.take_share(decoded)?;
         if decoded > 0 {
             memory.try_grow(decoded)?;
@@ -84,6 +86,7 @@ impl FoundModel {
         context.origin = Origin::Client(S::PROTOCOL);
         context.identity = sender.identity().cloned();
         (context.share, context.memory) = (share, memory);
+        context.deadline = deadline;
         Ok(InferCall { found: self, context })
     }
 }

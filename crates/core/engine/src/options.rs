@@ -71,6 +71,8 @@ pub struct EngineOptions {
     pub hold: TestHold,
     /// If true, instances of a model are started one after the other instead of all at once.
     pub starts_instances_one_by_one: bool,
+    /// If true, a model refuses requests that it has no time for.
+    pub has_admission: bool,
     /// Limits on the executions of models and placement of their threads; by default none.
     pub execution: ExecutionRules,
     /// The cache for responses of models with `response_cache`; `None`: all their requests are executed.
@@ -122,6 +124,7 @@ impl Default for EngineOptions {
             devices: Devices::default(),
             hold: TestHold::default(),
             starts_instances_one_by_one: false,
+            has_admission: false,
             execution: ExecutionRules::default(),
             response_cache: None,
             custom_metrics: Arc::default(),

@@ -9,7 +9,7 @@ use std::{
 use arc_swap::ArcSwap;
 use galatea_backend::{InferTarget, Model};
 use galatea_config::{ModelConfig, RawModelConfig};
-use galatea_scheduler::{QueueScheduler, Scheduler};
+use galatea_scheduler::{Admission, QueueScheduler, Scheduler};
 use galatea_telemetry::{ModelStatistics, logger::VERBOSE_3};
 use galatea_types::{
     InferRequest, PreparedRequest, Refused, RequestContext, RequestStart, Responder, Result, Tensor,
@@ -42,6 +42,8 @@ pub struct ServedModel {
     pub(crate) scheduler: Arc<dyn Scheduler>,
     /// True if its responses come from the response cache, if they are in it.
     pub(crate) is_cached: bool,
+    /// Refuses requests in an overload, if the operator wants that.
+    pub(crate) admission: Option<Arc<Admission>>,
     /// `None` for an ensemble: the models of its steps have instances.
     pub(crate) instances: Option<Arc<QueueScheduler>>,
     /// `None` for an ensemble.
@@ -102,6 +104,25 @@ impl ServedModel {
     /// ensemble, whose requests are executed by the models of its steps.
     pub fn load(&self, now: Instant) -> Option<f64> {
         self.instances.as_ref().map(|queue| queue.load(now))
+    }
+
+    /// Returns the limit of requests in progress in an overload, with admission.
+    pub fn admission_limit(&self) -> Option<u32> {
+        self.admission.as_ref().map(|admission| admission.limit())
+    }
+
+    /// Returns true if requests may be refused because of their deadlines.
+    pub(crate) fn has_admission(&self) -> bool {
+        self.admission.is_some()
+    }
+
+    /// Refuses a request before it is decoded, if its model has no time for it. One that may be in the response cache is not
+    /// refused here.
+    pub(crate) fn check_admission(&self, deadline: Option<Instant>) -> Result<()> {
+        match &self.admission {
+            Some(admission) if !self.is_cached => admission.check_early(deadline),
+            _ => Ok(()),
+        }
     }
 
     /// Returns its statistics.

@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod accounting;
+mod admission;
 mod cached;
 mod completion;
 mod ensemble;
@@ -35,6 +36,7 @@ mod sequence;
 mod sequence_memory;
 mod sync;
 
+pub use admission::{Admission, AdmittingScheduler};
 pub use cached::{CachedScheduler, CachedSpec};
 pub use ensemble::{EnsembleScheduler, EnsembleSpec, StepModel};
 pub use execution_rules::ExecutionRules;

@@ -49,13 +49,15 @@ pub enum RefusalReason {
     Unloading,
     /// No instance of the model works.
     NoInstance,
+    /// The model has too much to do.
+    Overload,
 }
 
 galatea_types::names! {
     /// Value of the label `reason`.
     pub RefusalReason::label {
         QueueFull = "queue_full", QueueTimeout = "queue_timeout", Unloading = "unloading",
-        NoInstance = "no_instance",
+        NoInstance = "no_instance", Overload = "overload",
     }
 }
 

@@ -142,14 +142,16 @@ impl Dispatcher {
         match route {
             Route::ModelInfer => {
                 let infer_head = InferHead::of(&head.headers, &state);
-                let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
+                let (deadline, rule) = (infer_head.deadline, &state.options.header_forwarding);
+                let sender = Sender::new(caller, deadline, &head.headers, rule);
                 Answer::Infer(UnaryInfer::new(state, infer_head, messages, sender, told.take()))
             }
             Route::ModelStreamInfer => {
                 let infer_head = InferHead::of(&head.headers, &state);
                 let format = infer_head.format;
                 let reporter = Reporter::of_call(infer_head.has_report, &state.engine, &caller);
-                let sender = Sender::new(caller, &head.headers, &state.options.header_forwarding);
+                let (deadline, rule) = (infer_head.deadline, &state.options.header_forwarding);
+                let sender = Sender::new(caller, deadline, &head.headers, rule);
                 let (headers, told) = (&head.headers, told.take());
                 let stream = InferStream::new(&state, headers, infer_head, messages, sender, told);
                 let stream = StreamBody::new(stream, format, &state).with_reporter(reporter);

@@ -1,6 +1,6 @@
 //! The sender of a call: its caller, and the metadata that becomes parameters of its requests.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use galatea_frontend::{Action, Caller, HeaderForwarding};
 use galatea_types::{ClientShare, Identity, InferRequest, Protocol, Result};
@@ -9,6 +9,7 @@ use http::HeaderMap;
 #[derive(Clone)]
 pub(crate) struct Sender {
     pub caller: Caller,
+    deadline: Option<Instant>,
     /// `None`, and without cost, unless the operator has configured forwarding.
     forwarded: Option<Box<Forwarded>>,
 }
@@ -20,12 +21,18 @@ struct Forwarded {
 }
 
 impl Sender {
-    pub fn new(caller: Caller, headers: &HeaderMap, rule: &HeaderForwarding) -> Self {
+    /// Creates the sender of a call with these headers, who waits until `deadline`.
+    pub fn new(
+        caller: Caller,
+        deadline: Option<Instant>,
+        headers: &HeaderMap,
+        rule: &HeaderForwarding,
+    ) -> Self {
         let forwarded = rule.is_active().then(|| {
             let (rule, headers) = (rule.clone(), Arc::new(headers.clone()));
             Box::new(Forwarded { rule, headers })
         });
-        Self { caller, forwarded }
+        Self { caller, deadline, forwarded }
     }
 }
 
@@ -38,6 +45,10 @@ impl galatea_types::Sender for Sender {
 
     fn identity(&self) -> Option<&Arc<Identity>> {
         self.caller.identity()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     fn take_share(&mut self, bytes: usize) -> Result<Option<Box<ClientShare>>> {

@@ -1,10 +1,10 @@
 //! Errors as gRPC statuses.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use galatea_frontend::{AccessError, ClientLimitError};
 use galatea_protocol::grpc_code;
-use galatea_types::Error;
+use galatea_types::{Error, Overloaded};
 use tonic::{Code, Status, metadata::MetadataMap};
 
 /// The longest text of a status in its encoded form, in bytes. It is part of the trailers, and clients on the common
@@ -18,8 +18,9 @@ pub(crate) fn status_of(error: &Error) -> Status {
         None => Code::from_i32(grpc_code(error.code())),
     };
     let text = fitting(error.message());
-    match ClientLimitError::of(error) {
-        Some(limit) => Status::with_metadata(code, text, when_to_retry(limit)),
+    let wait = ClientLimitError::of(error).map(ClientLimitError::wait);
+    match wait.or_else(|| Overloaded::of(error).map(Overloaded::wait)) {
+        Some(wait) => Status::with_metadata(code, text, when_to_retry(wait)),
         None => Status::new(code, text),
     }
 }
@@ -27,9 +28,9 @@ pub(crate) fn status_of(error: &Error) -> Status {
 /// The trailer with the milliseconds that clients on the common library wait before another attempt.
 const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 
-fn when_to_retry(limit: &ClientLimitError) -> MetadataMap {
+fn when_to_retry(wait: Duration) -> MetadataMap {
     let mut trailers = MetadataMap::new();
-    let wait = u64::try_from(limit.wait().as_millis()).unwrap_or(u64::MAX).max(1);
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
     trailers.insert(RETRY_PUSHBACK, wait.min(i32::MAX as u64).into());
     trailers
 }

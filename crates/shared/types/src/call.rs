@@ -1,6 +1,6 @@
 //! The parts of a front end that an inference call uses: its sender, and its record.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use crate::{ClientShare, Identity, InferRequest, Protocol, RequestContext, Result};
 
@@ -17,6 +17,11 @@ pub trait Sender {
 
     /// Returns who the sender has proved to be.
     fn identity(&self) -> Option<&Arc<Identity>>;
+
+    /// Returns the time until which the sender waits for the answer, if it has said so.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 
     /// Takes the share of a request of `bytes` bytes from the sender's limits; `None` when the sender has no limits.
     ///

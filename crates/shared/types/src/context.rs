@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Instant};
 
 use crate::{
-    Cancellation, Cause, ClientShare, Identity, MemoryReservation, Observers, Origin, StepTimes,
-    Timeline, TraceContext,
+    Cancellation, Cause, ClientShare, HeldPlace, Identity, MemoryReservation, Observers, Origin,
+    StepTimes, Timeline, TraceContext,
 };
 
 /// The caller of a request, its cancellation, and its times so far. It accompanies the request by value: there is one per
@@ -29,6 +29,10 @@ pub struct RequestContext {
     pub memory: MemoryReservation,
     /// The share of its client's limits, until it is answered; `None` when there are no limits.
     pub share: Option<Box<ClientShare>>,
+    /// The time until which the client waits, if it has said so and requests may be refused for it.
+    pub deadline: Option<Instant>,
+    /// The place that the request takes of its model's limit; `None` without admission.
+    pub place: Option<Box<dyn HeldPlace>>,
 }
 
 impl RequestContext {
@@ -48,6 +52,8 @@ impl RequestContext {
             timeline: Timeline::new(received),
             memory: MemoryReservation::default(),
             share: None,
+            deadline: None,
+            place: None,
         }
     }
 
@@ -78,6 +84,15 @@ impl RequestContext {
             // The ensemble's request holds the bytes of the client until its last step is done.
             memory: MemoryReservation::default(),
             share: None,
+            deadline: None,
+            place: None,
+        }
+    }
+
+    /// Declares that the request is not executed, for the measurement of its model's speed.
+    pub fn forgo_place(&mut self) {
+        if let Some(place) = &mut self.place {
+            place.forgo();
         }
     }
 

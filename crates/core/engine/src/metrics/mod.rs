@@ -98,6 +98,7 @@ fn row<'a>(
         in_flight: model.in_flight(),
         instances: counts.map(|(all, working)| InstanceCounts { all, working }),
         batch_delay: model.instances.as_ref().and_then(|queue| queue.learned_batch_delay()),
+        admission_limit: model.admission_limit(),
         load: model.load(now),
         has_cache: model.is_cached,
     }

@@ -59,6 +59,7 @@ impl Scheduler for EnsembleScheduler {
             Run::start(self.0.clone(), request, context, responder);
             return Ok(());
         }
+        context.forgo_place();
         let error = RequestFailure::Closed { prefix: request.message_prefix() }.into();
         self.0.accounting.failed(&request.id, &mut context, FailureReason::Other, &error);
         Err(Refused::new(error, responder))

@@ -121,6 +121,7 @@ impl Responses {
         self.accounting.statistics.pending_down();
         let QueuedRequest { pending, arrival } = request;
         let PendingRequest { request, mut context, responder, .. } = pending;
+        context.forgo_place();
         self.accounting.failed(&request.id, &mut context, reason, &error);
         responder.finish(Err(error));
         if let Some(order) = &self.order {

@@ -14,6 +14,7 @@ use self::{in_place_execution::InPlaceExecution, instance_set::InstanceSet};
 use crate::{
     ExecutionRules, Scheduler,
     accounting::RequestAccounting,
+    admission::ModelShape,
     completion::CompletionQueue,
     instance::{ModelContext, Responses, WarmupSample},
     load::{Capacity, LoadMeter},
@@ -177,6 +178,19 @@ impl QueueScheduler {
         Ok(())
     }
 
+    /// Returns the requests that it can execute at once.
+    pub(crate) fn shape(&self) -> ModelShape {
+        let (_, working) = self.instance_counts();
+        let per_execution = match self.context.config.scheduling() {
+            Scheduling::Direct | Scheduling::Ensemble(_) => 1,
+            Scheduling::Dynamic(_) | Scheduling::Sequence(_) => {
+                self.context.config.max_batch_size()
+            }
+        };
+        let instances = u32::try_from(working).unwrap_or(u32::MAX);
+        ModelShape { instances, per_execution, is_open: self.context.may_answer_later }
+    }
+
     fn start_instances(&self, instances: Vec<InstanceSpec>) -> Result<()> {
         let (ready, outcomes) = mpsc::channel();
         self.set.start(&self.context, instances, &ready)?;
@@ -189,6 +203,7 @@ impl QueueScheduler {
     fn refuse(&self, pending: &mut PendingRequest, refusal: Refusal) -> Error {
         self.accounting.statistics.pending_down();
         let PendingRequest { request, context, .. } = pending;
+        context.forgo_place();
         let reason = refusals::refusal_reason(&refusal);
         let error = refusals::failure(&self.context.name, request, refusal).into();
         let Some(reason) = reason else {
@@ -230,6 +245,7 @@ impl Scheduler for QueueScheduler {
         if self.context.has_batching && request.inputs.is_empty() {
             // Triton detects this when the model is about to run, so clients get it as the model's answer.
             let error = RequestFailure::NoInputs { prefix: request.message_prefix() }.into();
+            context.forgo_place();
             self.accounting.failed(&request.id, &mut context, FailureReason::Backend, &error);
             responder.finish(Err(error));
             return Ok(());
@@ -237,6 +253,7 @@ impl Scheduler for QueueScheduler {
         if let Some(sequences) = &self.context.sequences
             && let Some(failure) = refusals::unfit(sequences, &self.context.name, &request)
         {
+            context.forgo_place();
             context.finish(self.context.clock.now());
             return Err(Refused::new(failure.into(), responder));
         }

@@ -138,6 +138,11 @@ families! {
             "Average time that the last batches of a model waited for more requests, for models with `batch_delay` \
              auto").per_model().shown("for models with `batch_delay` auto");
     }
+    ADMISSIONS {
+        pub(crate) ADMISSION_LIMIT = gauge("galatea_admission_limit",
+            "Requests to a model that may be in progress while it is overloaded, or items for a model that batches, with \
+             --admission=on").per_model().shown("with `--admission=on`");
+    }
     LOADS {
         pub(crate) MODEL_LOAD = gauge("galatea_model_load",
             "Load of the instances of a model in the last second: the share of time they worked, plus the waiting \
@@ -299,6 +304,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section { title: "Batch sizes", families: BATCH_SIZES },
     Section { title: "Requests in progress, refusals and instances", families: OBSTACLES },
     Section { title: "Delay of batches", families: BATCH_DELAYS },
+    Section { title: "Admission", families: ADMISSIONS },
     Section { title: "Load", families: LOADS },
     Section { title: "Memory of requests and responses", families: MEMORY },
     Section { title: "Readiness, front ends, control and environments", families: FIGURES },

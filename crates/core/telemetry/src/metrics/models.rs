@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use super::text::{Labels, Text};
 use crate::distributions::DistributionsSnapshot;
 use crate::families::{
-    BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES, EXECUTIONS,
-    EXECUTIONS_ON_CONNECTION_THREADS, FAILURE, FIRST_RESPONSE_HISTOGRAM, Family, IN_FLIGHT,
-    INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD, PENDING,
+    ADMISSION_LIMIT, BATCH_DELAY, BATCH_SIZE_HISTOGRAM, CACHE_COUNTERS, CACHE_SUMMARIES,
+    EXECUTIONS, EXECUTIONS_ON_CONNECTION_THREADS, FAILURE, FIRST_RESPONSE_HISTOGRAM, Family,
+    IN_FLIGHT, INFERENCES, INSTANCES, INSTANCES_WORKING, LOAD, LOAD_DURATION, MODEL_LOAD, PENDING,
     PHASE_COUNTERS, PHASE_HISTOGRAMS, PHASE_SUMMARIES, REFUSED, RESTARTS, RUNNING, SUCCESS,
     WAITING,
 };
@@ -37,6 +37,8 @@ pub struct ModelMetrics<'a> {
     pub instances: Option<InstanceCounts>,
     /// The learned batch delay, when the delay is learned.
     pub batch_delay: Option<Duration>,
+    /// The places that its requests may take in an overload, with admission.
+    pub admission_limit: Option<u32>,
     /// The load of its instances, relative to their capacity; `None` for an ensemble.
     pub load: Option<f64>,
     /// The model uses the response cache.
@@ -150,6 +152,11 @@ impl<'a> Models<'a> {
         self.write_present(text, &BATCH_DELAY, |text, family, labels, model| {
             if let Some(delay) = model.batch_delay {
                 text.of_model(family, labels, delay.as_secs_f64());
+            }
+        });
+        self.write_present(text, &ADMISSION_LIMIT, |text, family, labels, model| {
+            if let Some(limit) = model.admission_limit {
+                text.of_model(family, labels, limit);
             }
         });
         self.write_load(text);

@@ -1,6 +1,9 @@
 //! A received request, with the resources that it holds.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use galatea_engine::call::{FoundModel, InferCall};
 use galatea_frontend::{
@@ -23,6 +26,16 @@ use crate::{
 /// Returns the protocol, method and path of a request, for the log.
 pub(crate) fn call_of(head: &RequestHead) -> Call<'_> {
     Call { protocol: PROTOCOL, method: head.method().as_str(), path: head.path() }
+}
+
+/// The headers by which a client, or Envoy for its clients, states how many milliseconds it waits for the answer.
+const TIMEOUTS: [&str; 2] = ["X-Request-Timeout-Ms", "X-Envoy-Expected-Rq-Timeout-Ms"];
+
+/// Reads a number of milliseconds; `None` for anything else.
+fn milliseconds(value: &[u8]) -> Option<Duration> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(value).ok().filter(|_| is_number)?;
+    text.parse().ok().map(Duration::from_millis)
 }
 
 /// Returns the client's span.
@@ -62,6 +75,12 @@ impl galatea_types::Sender for Sender<'_> {
 
     fn identity(&self) -> Option<&Arc<Identity>> {
         self.caller.identity()
+    }
+
+    /// The time that a header states counts from now, when the body has arrived.
+    fn deadline(&self) -> Option<Instant> {
+        let stated = |name| self.head.get(name).and_then(milliseconds);
+        Instant::now().checked_add(TIMEOUTS.into_iter().find_map(stated)?)
     }
 
     fn take_share(&mut self, _: usize) -> Result<Option<Box<ClientShare>>> {

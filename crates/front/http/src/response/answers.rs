@@ -3,7 +3,7 @@
 use galatea_frontend::{AccessError, ClientLimitError, Peer, Restriction};
 use galatea_http1::names;
 use galatea_protocol::{http::error_body, http_status};
-use galatea_types::{Code, Error};
+use galatea_types::{Code, Error, Overloaded};
 use http::StatusCode;
 
 use crate::response::{Response, body::Body};
@@ -34,6 +34,8 @@ pub(crate) fn failure(error: &Error, content_type: &'static str) -> Response {
     let mut response = refusal(status, content_type, error.clone());
     if let Some(limit) = limit {
         response.head.set(names::RETRY_AFTER, limit.wait_seconds());
+    } else if let Some(overloaded) = Overloaded::of(error) {
+        response.head.set(names::RETRY_AFTER, overloaded.wait_seconds());
     } else if error.code() == Code::Exhausted {
         // Frees the memory of the connection, above all its read buffer.
         response.head.set(names::CONNECTION, "close");

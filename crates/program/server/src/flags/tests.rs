@@ -36,7 +36,7 @@ const TRITON: &str = "
 const OWN: &str = "
     python-isolation python-environment-variable python-readable-path python-writable-path python-memory python-model-control
     allow-override-paths repository-cache-directory repository-cache-size memory-budget grpc-max-message-size runtime-downloads onnxruntime-lib tensorflow-lib openvino-lib libtorch
-    access-log auth-policy console hardened drain-delay-secs takeover max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs
+    access-log admission auth-policy console hardened drain-delay-secs takeover max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs
     client-max-concurrent-requests client-max-request-bytes client-requests-per-second
     connection-max-concurrent-requests connection-max-request-bytes https-cert https-key https-root-cert metrics-https gpu-groups trace-model-calls
     http-metrics send-load-reports";

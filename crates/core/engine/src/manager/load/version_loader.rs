@@ -6,7 +6,8 @@ use arc_swap::ArcSwap;
 use galatea_backend::{LoadContext, ServerAccess};
 use galatea_config::{ModelConfig, Scheduling, differ_in_instances_only};
 use galatea_scheduler::{
-    EnsembleScheduler, EnsembleSpec, QueueScheduler, Scheduler, SchedulerSpec, StepModel,
+    Admission, AdmittingScheduler, EnsembleScheduler, EnsembleSpec, QueueScheduler, Scheduler,
+    SchedulerSpec, StepModel,
 };
 use galatea_telemetry::ModelStatistics;
 use galatea_types::{Error, Result};
@@ -114,7 +115,13 @@ impl VersionLoader {
         let settings = distributions(&options.metrics, config, is_cached)?;
         let clock = &options.clock;
         let statistics = Arc::new(ModelStatistics::new(&settings, clock.clone()));
-        let (scheduler, instances) = start(statistics.clone())?;
+        let (mut scheduler, instances) = start(statistics.clone())?;
+        let admission = options
+            .has_admission
+            .then(|| Admission::new(config.clone(), statistics.clone(), instances.as_ref()));
+        if let Some(admission) = &admission {
+            scheduler = Arc::new(AdmittingScheduler::new(admission.clone(), scheduler));
+        }
         Ok(ServedModel {
             id: polled.id.clone(),
             config: config.clone(),
@@ -125,6 +132,7 @@ impl VersionLoader {
             generation,
             scheduler: cached_models::wrap(options, scheduler, scope, config, version, &statistics),
             is_cached,
+            admission,
             instances,
             model: None,
             library: None,

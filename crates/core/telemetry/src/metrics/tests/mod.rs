@@ -35,6 +35,7 @@ fn metrics<'a>(
         in_flight: 4,
         instances: Some(InstanceCounts { all: 3, working: 2 }),
         batch_delay: Some(Duration::from_micros(250)),
+        admission_limit: Some(7),
         load: Some(0.25),
         has_cache: false,
     }

@@ -15,6 +15,11 @@ pub const LIMITS: &[Row] = options! {
     /// RESOURCE_EXHAUSTED; requests in progress continue.
     "memory-budget" => Row::of(Kind::Form("<bytes>|<percent>%"))
         .default("50%").stores(|o, v| setting::memory_size(&mut o.serve.memory_budget, v)),
+    /// Admission of requests by load: "on" refuses a request with 503 or UNAVAILABLE if its model cannot answer it before
+    /// the deadline, or has more requests in progress than its throughput needs.
+    "admission" => Row::of(Kind::Choice(&["off", "on"]))
+        .default("off")
+        .stores(set!(|o, v| o.serve.engine.has_admission = v.text.eq_ignore_ascii_case("on"))),
     /// Most requests in progress of one client, over all its connections. A client is an identity of --auth-policy,
     /// else an address. The server refuses more with 429 or RESOURCE_EXHAUSTED. Default: no limit.
     "client-max-concurrent-requests" => Row::of(at_least(1))

@@ -1,0 +1,4 @@
+mod cases;
+mod requests;
+mod simulated_server;
+mod simulation;
