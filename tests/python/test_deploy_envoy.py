@@ -34,15 +34,6 @@ def written(*words):
     return done.stdout
 
 
-def with_free_ports(text):
-    """The configuration as a dictionary, with listeners at free ports of loopback."""
-    config = yaml.safe_load(text)
-    del config["admin"]
-    for listener in config["static_resources"]["listeners"]:
-        listener["address"]["socket_address"] = {"address": envoy.ADDRESS, "port_value": 0}
-    return config
-
-
 def test_the_file_is_what_the_command_prints():
     assert (DEPLOY / "envoy/envoy.yaml").read_text() == written("--hosts", HOSTS)
 
@@ -102,7 +93,7 @@ def fleet(tmp_path):
 
 def in_front(fleet, *more):
     hosts = ",".join(f"{server.http}:{server.grpc.rsplit(':', 1)[1]}" for server in fleet)
-    return envoy.Envoy(with_free_ports(written("--hosts", hosts, *more)))
+    return envoy.Envoy(envoy.with_free_ports(written("--hosts", hosts, *more)))
 
 
 def are_healthy(proxy, count):
@@ -201,7 +192,7 @@ def test_a_server_that_answers_500_is_ejected_and_returns(fleet):
         address = f"{envoy.ADDRESS}:{failing.server_port}"
         try:
             hosts = f"{fleet[0].http}:{fleet[0].grpc.rsplit(':', 1)[1]},{address}:{fleet[1].grpc.rsplit(':', 1)[1]}"
-            with envoy.Envoy(with_free_ports(written("--hosts", hosts))) as proxy:
+            with envoy.Envoy(envoy.with_free_ports(written("--hosts", hosts))) as proxy:
                 waiting.eventually("both are healthy", are_healthy(proxy, 2))
 
                 def is_ejected():
