@@ -83,6 +83,19 @@ def fail_and_return(folder, requests=5000, protocol="http", retries=True):
     return report
 
 
+def hangs(folder, protocol="http", requests=3000):
+    """A host stops for good, with requests of all callers at it: others answer them after --try-timeout-secs."""
+    report = Report(f"one of three hangs, {protocol}, with a time-out of a second")
+    with Fleet(folder) as fleet, envoy_before(fleet, "--try-timeout-secs=1") as proxy:
+        with Callers(proxy.address(protocol), protocol) as callers:
+            callers.more(STEADY)
+            fleet.hosts[0].pause()
+            callers.more(requests)
+            report.row("longest", f"{callers.longest():.0f} ms")
+    report.all_right("all requests", callers)
+    return report
+
+
 def is_used(proxy, host):
     """Whether Envoy takes the host for healthy, over both protocols."""
     clusters = proxy.clusters()

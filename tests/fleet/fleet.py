@@ -15,6 +15,7 @@ sys.path.append(str(HERE.parent / "python"))
 import failures  # noqa: E402
 import faults  # noqa: E402
 import rolling  # noqa: E402
+import sequences  # noqa: E402
 
 
 def both(play):
@@ -29,8 +30,10 @@ def fails(folder, protocol):
 # Each play is a list of parts that get a folder and the arguments.
 PLAYS = {
     "failures": [*both(fails), lambda folder, args: failures.fail_and_return(folder, 50_000, retries=False)],
+    "hangs": both(failures.hangs),
     "errors": [lambda folder, args: failures.errors_and_slowness(folder)],
     "rolling": both(lambda folder, protocol: rolling.change_all(folder, protocol, rounds=5)),
+    "sequences": [lambda folder, args: sequences.a_host_dies(folder, count=300)],
     "faults": [lambda folder, args: faults.random_faults(folder, args.seed, args.minutes)],
 }
 

@@ -14,6 +14,7 @@ sys.path.append(str(servers.ROOT / "tests/fleet"))
 import failures  # noqa: E402
 import faults  # noqa: E402
 import rolling  # noqa: E402
+import sequences  # noqa: E402
 
 pytestmark = envoy.needed
 
@@ -38,6 +39,17 @@ def test_a_host_with_errors_is_ejected_and_a_slow_one_gets_few(tmp_path):
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_rolling_changes_cost_no_request(tmp_path, protocol):
     rolling.change_all(tmp_path, protocol).check()
+
+
+@tiers.peers
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_host_that_hangs_costs_no_request(tmp_path, protocol):
+    failures.hangs(tmp_path, protocol).check()
+
+
+@tiers.peers
+def test_sequences_of_a_host_that_dies_are_told_as_lost(tmp_path):
+    sequences.a_host_dies(tmp_path).check()
 
 
 @tiers.measure
