@@ -16,6 +16,7 @@ import failures  # noqa: E402
 import faults  # noqa: E402
 import rolling  # noqa: E402
 import sequences  # noqa: E402
+import shares  # noqa: E402
 
 
 def both(play):
@@ -29,6 +30,8 @@ def fails(folder, protocol):
 
 # Each play is a list of parts that get a folder and the arguments.
 PLAYS = {
+    "shares": [lambda folder, args: shares.by_capacity(folder)],
+    "shares-stand-in": [lambda folder, args: shares.by_capacity(folder, in_groups=False)],
     "failures": [*both(fails), lambda folder, args: failures.fail_and_return(folder, 50_000, retries=False)],
     "hangs": both(failures.hangs),
     "errors": [lambda folder, args: failures.errors_and_slowness(folder)],

@@ -15,6 +15,7 @@ import failures  # noqa: E402
 import faults  # noqa: E402
 import rolling  # noqa: E402
 import sequences  # noqa: E402
+import shares  # noqa: E402
 
 pytestmark = envoy.needed
 
@@ -55,3 +56,8 @@ def test_sequences_of_a_host_that_dies_are_told_as_lost(tmp_path):
 @tiers.measure
 def test_random_faults(tmp_path):
     faults.random_faults(tmp_path, int(os.environ.get("GALATEA_FLEET_SEED", "37"))).check()
+
+
+@tiers.measure
+def test_shares_follow_the_capacity(tmp_path):
+    shares.by_capacity(tmp_path).check()
