@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import clients
 import servers
@@ -94,6 +95,23 @@ def validate(path):
     """Fails unless Envoy accepts the configuration file."""
     run = subprocess.run([PROGRAM, "--mode", "validate", "-c", path], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr[-3000:]
+
+
+def with_free_ports(text):
+    """The configuration that `galatea deploy envoy` prints as a dictionary, with listeners at free ports of loopback."""
+    config = yaml.safe_load(text)
+    del config["admin"]
+    for listener in config["static_resources"]["listeners"]:
+        listener["address"] = socket_address(ADDRESS, 0)
+    return config
+
+
+def deployed(hosts, *words):
+    """What `galatea deploy envoy` prints for these hosts, with free ports."""
+    command = [servers.galatea_binary(), "deploy", "envoy", "--hosts", hosts, *words]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    return with_free_ports(run.stdout)
 
 
 def socket_address(address, port):

@@ -34,35 +34,31 @@ def written(*words):
     return done.stdout
 
 
-def with_free_ports(text):
-    """The configuration as a dictionary, with listeners at free ports of loopback."""
-    config = yaml.safe_load(text)
-    del config["admin"]
-    for listener in config["static_resources"]["listeners"]:
-        listener["address"]["socket_address"] = {"address": envoy.ADDRESS, "port_value": 0}
-    return config
-
-
 def test_the_file_is_what_the_command_prints():
     assert (DEPLOY / "envoy/envoy.yaml").read_text() == written("--hosts", HOSTS)
 
 
 def test_options_are_in_the_configuration():
     text = written("--hosts", "a:1:2,[::1]", "--http-port=81", "--grpc-port=82", "--admin-port=83", "--address=127.0.0.1",
-                   "--sequence-header=x-id", "--retries=4", "--retry-buffer-mb=3")
+                   "--sequence-header=x-id", "--retries=4", "--retry-buffer-mb=3", "--try-timeout-secs=7")
     config = yaml.safe_load(text)
     assert config["admin"]["address"]["socket_address"] == {"address": "127.0.0.1", "port_value": 83}
     ports = {one["name"]: one["address"]["socket_address"] for one in config["static_resources"]["listeners"]}
     assert ports == {"http": {"address": "127.0.0.1", "port_value": 81}, "grpc": {"address": "127.0.0.1", "port_value": 82}}
     hosts = {}
     for cluster in config["static_resources"]["clusters"]:
-        assert cluster["type"] == "STRICT_DNS" and cluster["per_connection_buffer_limit_bytes"] == 3 << 20
+        if "cluster_type" in cluster:
+            continue
+        assert cluster["per_connection_buffer_limit_bytes"] == 3 << 20
         (group,) = cluster["load_assignment"]["endpoints"]
         found = [one["endpoint"]["address"]["socket_address"] for one in group["lb_endpoints"]]
         hosts[cluster["name"]] = [(one["address"], one["port_value"]) for one in found]
     assert hosts["http"] == hosts["http_sequences"] == [("a", 1), ("::1", 8000)]
     assert hosts["grpc"] == hosts["grpc_sequences"] == [("a", 2), ("::1", 8001)]
+    assert hosts["http_server_0"] == [("a", 1)] and hosts["http_server_1"] == [("::1", 8000)]
     assert "x-id" in text and "x-sequence-id" not in text and "num_retries: 4" in text
+    # Not for sequences: no other server could answer.
+    assert text.count("per_try_idle_timeout: 7s") == 2 and "per_try_idle_timeout" not in written("--hosts", "a")
 
 
 @pytest.mark.parametrize("words, told", [
@@ -102,7 +98,7 @@ def fleet(tmp_path):
 
 def in_front(fleet, *more):
     hosts = ",".join(f"{server.http}:{server.grpc.rsplit(':', 1)[1]}" for server in fleet)
-    return envoy.Envoy(with_free_ports(written("--hosts", hosts, *more)))
+    return envoy.Envoy(envoy.with_free_ports(written("--hosts", hosts, *more)))
 
 
 def are_healthy(proxy, count):
@@ -155,8 +151,9 @@ def test_requests_of_a_sequence_go_to_one_server(fleet):
 
         def taken():
             """The number of requests that each server has taken."""
-            return [sum(int(c.get("value", 0)) for c in host["stats"] if c["name"] == "rq_total")
-                    for host in proxy.clusters()["http_sequences"].values()]
+            clusters = proxy.clusters()
+            return [sum(int(c.get("value", 0)) for host in clusters[f"http_server_{number}"].values()
+                        for c in host["stats"] if c["name"] == "rq_total") for number in range(3)]
 
         used = set()
         for sequence in range(20):
@@ -201,7 +198,7 @@ def test_a_server_that_answers_500_is_ejected_and_returns(fleet):
         address = f"{envoy.ADDRESS}:{failing.server_port}"
         try:
             hosts = f"{fleet[0].http}:{fleet[0].grpc.rsplit(':', 1)[1]},{address}:{fleet[1].grpc.rsplit(':', 1)[1]}"
-            with envoy.Envoy(with_free_ports(written("--hosts", hosts))) as proxy:
+            with envoy.Envoy(envoy.with_free_ports(written("--hosts", hosts))) as proxy:
                 waiting.eventually("both are healthy", are_healthy(proxy, 2))
 
                 def is_ejected():

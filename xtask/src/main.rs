@@ -11,6 +11,7 @@ mod crates;
 mod demo;
 mod dist;
 mod docs;
+mod fleet;
 mod fuzz;
 mod hook;
 mod mutants;
@@ -44,6 +45,8 @@ usage: cargo xtask <task> [options]
   soak [--minutes N] [--seed N]
                      clients of all kinds, reloads and nonsense on one server, 15 minutes: nothing wrong, nothing lost,
                      memory flat
+  fleet [PLAY] [--seed N] [--minutes M]
+                     several servers behind the real Envoy: hosts that fail, rolling changes, shares by load, random faults
   coverage [--tier commit|peers|measure] [--add] [--against FILE]
                      the lines that a tier of the tests runs, by crate; fails where a crate lost more than a point of FILE
   mutants [--check] [name...]
@@ -85,6 +88,7 @@ fn run() -> Result<()> {
         "attack" => attack::run(&rest),
         "soak" => soak::run(&rest),
         "bench" => bench::run(&rest),
+        "fleet" => fleet::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "hook" => hook::run(&rest),
         "coverage" => coverage::run(&rest),

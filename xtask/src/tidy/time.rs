@@ -33,10 +33,11 @@ const PYTHON: [&str; 8] = [
     "from time import",
 ];
 /// Files that wait for all others, or that measure times without judging by them.
-const FREE: [&str; 4] = [
+const FREE: [&str; 5] = [
     "crates/shared/test-support/",
     "tests/python/waiting.py",
     "tests/bench/",
+    "tests/fleet/",
     "xtask/src/tidy/time.rs",
 ];
 /// The start of the tests at the end of a source file.

@@ -27,6 +27,8 @@ pub struct EnvoyFlags {
     pub admin_port: u64,
     pub sequence_header: String,
     pub retries: u64,
+    /// Seconds without a byte of an answer; 0: no bound.
+    pub try_timeout: u64,
     pub buffer_mb: u64,
 }
 
@@ -79,6 +81,9 @@ const ROWS: &[Row] = options! {
     "sequence-header" => Row::of(Kind::Text).default("x-sequence-id").fills(|o| &mut o.sequence_header),
     /// Attempts on other servers after one that failed.
     "retries" => Row::of(Kind::Integer { min: 0, max: 10 }).default("2").fills(|o| &mut o.retries),
+    /// Seconds without a byte of the answer after which another server gets the request. It must be longer than any model computes.
+    /// 0: a server may take as long as it likes.
+    "try-timeout-secs" => Row::of(Kind::Integer { min: 0, max: 86_400 }).default("0").fills(|o| &mut o.try_timeout),
     /// Megabytes of a request that Envoy keeps for another attempt. A larger one is not retried.
     "retry-buffer-mb" => Row::of(Kind::Integer { min: 1, max: 1024 }).default("16").fills(|o| &mut o.buffer_mb),
     /// Print this text.

@@ -3,6 +3,8 @@
 //! Fields: the API reference of Envoy v3, and `client_side_weighted_round_robin` for the reports of load. The program writes the
 //! text from pieces: each piece is one thing that an operator may look for.
 
+use std::slice;
+
 use super::{command_line::EnvoyFlags, host::Host};
 
 /// A protocol, and what differs with it.
@@ -60,8 +62,34 @@ pub fn configuration(flags: &EnvoyFlags) -> String {
     text += &listener(&GRPC, flags.grpc_port, flags);
     text += "  clusters:\n";
     for protocol in [&HTTP, &GRPC] {
-        text += &cluster(protocol, protocol.name, &by_load(protocol), flags);
-        text += &cluster(protocol, &format!("{}_sequences", protocol.name), BY_SEQUENCE, flags);
+        text += &cluster(protocol, protocol.name, &by_load(protocol), &flags.hosts, flags);
+        text += &sequence_clusters(protocol, flags);
+    }
+    text
+}
+
+/// Returns the clusters of sequences: for each server itself, and all others in its place while it is away.
+///
+/// One ring of all servers would not do: Envoy builds it anew when a server goes or comes, with other numbers of points, and a
+/// sixth of the sequences of the other servers would move.
+fn sequence_clusters(protocol: &Protocol, flags: &EnvoyFlags) -> String {
+    let all = format!("{}_sequences", protocol.name);
+    let mut text = cluster(protocol, &all, BY_SEQUENCE, &flags.hosts, flags);
+    for (number, host) in flags.hosts.iter().enumerate() {
+        let own = format!("{}_server_{number}", protocol.name);
+        text += &cluster(protocol, &own, BY_SEQUENCE, slice::from_ref(host), flags);
+        text += &format!(
+            r#"    - name: {all}_{number}
+      connect_timeout: 1s
+      lb_policy: CLUSTER_PROVIDED
+      cluster_type:
+        name: envoy.clusters.aggregate
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+          # The second takes the sequences while the first is away.
+          clusters: [{own}, {all}]
+"#
+        );
     }
     text
 }
@@ -74,6 +102,12 @@ fn listener(protocol: &Protocol, port: u64, flags: &EnvoyFlags) -> String {
     let Protocol { name, retry_on, retry_on_unseen, report_headers, .. } = protocol;
     let EnvoyFlags { address, sequence_header, .. } = flags;
     let buffer = flags.buffer_mb << 20;
+    let share = |number| {
+        format!(
+            "                                - {{ name: {name}_sequences_{number}, weight: 1 }}"
+        )
+    };
+    let shares: Vec<_> = (0..flags.hosts.len()).map(share).collect();
     format!(
         r#"    - name: {name}
       address:
@@ -100,7 +134,11 @@ fn listener(protocol: &Protocol, port: u64, flags: &EnvoyFlags) -> String {
                               - name: {sequence_header}
                                 present_match: true
                           route:
-                            cluster: {name}_sequences
+                            # The hash of the header chooses a server among all, whether it is there or not.
+                            weighted_clusters:
+                              use_hash_policy: true
+                              clusters:
+{shares}
                             timeout: 0s
                             hash_policy:
                               - header: {{ header_name: {sequence_header} }}
@@ -115,37 +153,64 @@ fn listener(protocol: &Protocol, port: u64, flags: &EnvoyFlags) -> String {
                     typed_config:
                       "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
 "#,
-        sequence_retries = retries(retry_on_unseen, flags.retries, false),
-        retries = retries(retry_on, flags.retries, true),
+        shares = shares.join("\n"),
+        sequence_retries = retries(retry_on_unseen, flags.retries, NEXT_CLUSTER),
+        retries = retries(retry_on, flags.retries, &another_host(flags.try_timeout)),
     )
 }
 
-/// Returns a policy of retries. `elsewhere`: on a server that has not tried yet.
-fn retries(retry_on: &str, count: u64, elsewhere: bool) -> String {
-    let other_host = "
+/// Lines of a policy of retries: the next one goes to the cluster that stands in for the server.
+const NEXT_CLUSTER: &str = "
+                              retry_priority:
+                                name: envoy.retry_priorities.previous_priorities
+                                typed_config:
+                                  \"@type\": type.googleapis.com/envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig
+                                  update_frequency: 1";
+
+/// Returns lines of a policy of retries: the next one goes to a server that has not tried yet, at the latest after so many
+/// seconds without a byte of the answer; 0: a server may take as long as it likes.
+fn another_host(seconds: u64) -> String {
+    let timeout = match seconds {
+        0 => String::new(),
+        seconds => format!("
+                              # Longer than a model may compute: a server that is silent for so long hangs.
+                              per_try_idle_timeout: {seconds}s"),
+    };
+    format!(
+        "{timeout}
                               retry_host_predicate:
                                 - name: envoy.retry_host_predicates.previous_hosts
                                   typed_config:
                                     \"@type\": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate
-                              host_selection_retry_max_attempts: 5";
+                              host_selection_retry_max_attempts: 5"
+    )
+}
+
+/// Returns a policy of retries that ends with the lines `more`.
+fn retries(retry_on: &str, count: u64, more: &str) -> String {
     format!(
         "
                               retry_on: {retry_on}
                               # A server that is full or drains answers 503.
                               retriable_status_codes: [503]
-                              num_retries: {count}{}",
-        if elsewhere { other_host } else { "" }
+                              num_retries: {count}{more}"
     )
 }
 
-fn cluster(protocol: &Protocol, name: &str, policy: &str, flags: &EnvoyFlags) -> String {
-    let kind = match flags.hosts.iter().all(Host::is_ip) {
+fn cluster(
+    protocol: &Protocol,
+    name: &str,
+    policy: &str,
+    hosts: &[Host],
+    flags: &EnvoyFlags,
+) -> String {
+    let kind = match hosts.iter().all(Host::is_ip) {
         true => "STATIC",
         false => "STRICT_DNS",
     };
     let Protocol { health_check, options, .. } = protocol;
     let buffer = flags.buffer_mb << 20;
-    let hosts: String = flags.hosts.iter().map(|host| endpoint(protocol, host)).collect();
+    let hosts: String = hosts.iter().map(|host| endpoint(protocol, host)).collect();
     format!(
         r#"    - name: {name}
       type: {kind}
