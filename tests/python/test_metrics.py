@@ -106,7 +106,7 @@ def test_the_reference_and_the_page_have_the_same_families(observed):
     caches = {name for name, (_, _, shown) in documented.items() if "redis" in shown}
     assert len(environments) == 3 and len(gpus) == 6 and policies == {"galatea_auth_failures_total"}
     elsewhere = gpus | policies | caches
-    assert caches == {"galatea_response_cache_errors_total"}
+    assert caches == {f"galatea_response_cache_{name}" for name in ("errors_total", "lost", "losses_total")}
     assert set(families(page(server))) == set(documented) - environments - elsewhere
     assert clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})[0] >= 400
     assert value(server, "galatea_python_environment_builds_total", 'outcome="failure"') == 1
