@@ -108,7 +108,8 @@ def test_the_reference_and_the_page_have_the_same_families(observed):
     # test_admission.py has one with that option.
     admission = {name for name, (_, _, shown) in documented.items() if "--admission" in shown}
     elsewhere = gpus | policies | caches | admission
-    assert caches == {"galatea_response_cache_errors_total"} and admission == {"galatea_admission_limit"}
+    assert caches == {f"galatea_response_cache_{name}" for name in ("errors_total", "lost", "losses_total")}
+    assert admission == {"galatea_admission_limit"}
     assert set(families(page(server))) == set(documented) - environments - elsewhere
     assert clients.ask(server.http, "POST", "/v2/repository/models/unbuildable/load", {})[0] >= 400
     assert value(server, "galatea_python_environment_builds_total", 'outcome="failure"') == 1

@@ -47,7 +47,7 @@ pub use engine::Engine;
 pub use galatea_scheduler::{ExecutionRules, RateLimiter, ResourceSupply, TestHold};
 pub use index::IndexEntry;
 pub use inspect::{Finding, Inspection, complete, inspect};
-pub use manager::PollOutcome;
+pub use manager::{PollOutcome, ReloadJitter};
 pub use options::{ControlMode, EngineOptions, GpuOptions};
 pub use overrides::LoadOverrides;
 pub use regions::{CudaRegionDescription, RegionDescription, RegionTable};

@@ -10,7 +10,10 @@ use galatea_scheduler::{ExecutionRules, TestHold};
 use galatea_telemetry::{CustomMetrics, metrics::MetricsOptions};
 use galatea_types::{Clock, MemoryBudget};
 
-use crate::{agents::AgentRegistry, backend_settings::BackendSettings, repository::RepositoryRoot};
+use crate::{
+    agents::AgentRegistry, backend_settings::BackendSettings, manager::ReloadJitter,
+    repository::RepositoryRoot,
+};
 
 /// The rule that decides which models are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub struct EngineOptions {
     pub load_thread_count: usize,
     /// The number of retries after a version failed to load.
     pub load_retry_count: usize,
+    /// The delay between a change that a look at the repositories finds and its load.
+    pub reload_jitter: ReloadJitter,
     /// The folder with other servers' backends: `<name>/batchstrategy.so` is a strategy for all models of one.
     pub backend_directory: Option<PathBuf>,
     /// The repository agents that configurations may name; by default `checksum`.
@@ -115,6 +120,7 @@ impl Default for EngineOptions {
             allows_client_regions: false,
             load_thread_count: 4,
             load_retry_count: 0,
+            reload_jitter: ReloadJitter::default(),
             backend_directory: None,
             agents: AgentRegistry::default(),
             backend_config: BackendSettings::default(),

@@ -8,7 +8,7 @@ mod model_manager;
 mod plan;
 mod repository_view;
 
-pub use self::plan::PollOutcome;
+pub use self::plan::{PollOutcome, ReloadJitter};
 pub(crate) use self::{
     load::{
         Backends, BrokenStep, Completers, Completion, PolledModel, cycle_error, mistakes_of_folder,

@@ -85,7 +85,7 @@ impl ModelManager {
             },
             repository,
             models,
-            looks: Mutex::default(),
+            looks: Mutex::new(PollHistory::new(options.reload_jitter)),
             under_way: LoadsUnderWay::by_clock(options.clock.clone()),
         }
     }
@@ -198,9 +198,9 @@ impl ModelManager {
             let loaded = self.dependencies.lock_unpoisoned();
             (seen.gone(&loaded), seen.not_loaded(&loaded))
         };
-        let settled = looks.settled(not_loaded, retries);
+        let settled = looks.settled(not_loaded, retries, self.options.clock.now());
         if settled.is_empty() && gone.is_empty() {
-            return looks.outcome();
+            return looks.outcome(self.options.clock.now());
         }
         gone.iter().for_each(|id| self.drop_model(id));
         let mut requests = with_needs(settled.keys(), &LoadOverrides::default(), &*self.repository);
@@ -210,7 +210,7 @@ impl ModelManager {
         loaded.changed.extend(gone);
         looks.loaded(settled, |id| loaded.failures.contains_key(id));
         self.load_dependents(&loaded.changed, loaded.failures);
-        looks.outcome()
+        looks.outcome(self.options.clock.now())
     }
 
     fn look(&self) -> PolledFolders {

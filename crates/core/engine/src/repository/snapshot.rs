@@ -26,7 +26,7 @@ pub(super) const BYTECODE: &str = "__pycache__";
 
 /// A snapshot of a model's folder. Two are equal unless a file or folder in it was added, removed, renamed or
 /// written. A change is detected by name, size, time of change and, for a link, target; contents are not read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FolderSnapshot {
     /// Each entry of the folder, with a hash of everything below it.
     entries: BTreeMap<OsString, u64>,

@@ -1,9 +1,12 @@
 //! Repositories that are looked at now and then: what is added, changed and removed.
 #![allow(clippy::expect_used)] // a test may stop where it stands
 
-use std::{fs, path::Path, sync::atomic::Ordering};
+use std::{fs, path::Path, sync::atomic::Ordering, time::Duration};
 
-use galatea_engine::{ControlMode, EngineOptions, LoadOverrides, LocalRoot, PollOutcome};
+use galatea_engine::{
+    ControlMode, EngineOptions, LoadOverrides, LocalRoot, PollOutcome, ReloadJitter,
+};
+use galatea_types::ManualClock;
 
 use crate::fixture::{
     CONFIG, Fixture, add_model, ask, eventually, fixture, fixture_with, index, touch,
@@ -154,4 +157,67 @@ fn a_duplicate_name_is_unloaded_and_a_missing_repository_keeps_its_models() {
     look_twice(&f);
     assert_eq!(index(&f.engine), ["m:1:READY:", "n:1:READY:"]);
     fs::rename(&away, other.path()).expect("renamed");
+}
+
+/// Servers with one repository and one clock that load changes within a minute.
+fn fleet(clock: &ManualClock) -> Vec<Fixture> {
+    let mut fleet: Vec<Fixture> = Vec::new();
+    for seed in 1..=3 {
+        let options = EngineOptions {
+            control_mode: ControlMode::Poll,
+            repositories: fleet
+                .first()
+                .map(|f| LocalRoot::at(f.root.path()) as _)
+                .into_iter()
+                .collect(),
+            reload_jitter: ReloadJitter { longest: Duration::from_secs(60), seed },
+            clock: clock.clock(),
+            ..EngineOptions::default()
+        };
+        let is_first = fleet.is_empty();
+        let f = fixture_with(options, |root| {
+            if is_first {
+                add_model(root, "m", &[1], CONFIG);
+            }
+        });
+        f.engine.load_startup_models().expect("loaded");
+        fleet.push(f);
+    }
+    fleet
+}
+
+#[test]
+fn servers_of_one_repository_load_a_change_one_after_the_other() {
+    let clock = ManualClock::new();
+    let (fleet, start) = (fleet(&clock), clock.now());
+    assert!(fleet.iter().all(|f| loads(f) == 1), "the start does not wait");
+    add_model(fleet[0].root.path(), "m", &[2], CONFIG);
+    for f in &fleet {
+        assert_eq!(f.engine.poll_repositories(true), PollOutcome::Changing);
+    }
+    let mut waits: Vec<_> = fleet
+        .iter()
+        .map(|f| match f.engine.poll_repositories(false) {
+            PollOutcome::Waiting(left) => (left, f),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    waits.sort_by_key(|(left, _)| *left);
+    for (number, (left, f)) in waits.iter().enumerate() {
+        clock.set(start + *left - Duration::from_millis(1));
+        assert!(matches!(f.engine.poll_repositories(true), PollOutcome::Waiting(_)));
+        assert_eq!(ask(&f.engine, 1).expect("an answer").model_version, 1);
+        clock.set(start + *left);
+        for (_, other) in &waits {
+            other.engine.poll_repositories(false);
+        }
+        let loaded = waits.iter().filter(|(_, f)| loads(f) == 2).count();
+        assert_eq!(loaded, number + 1, "one server at a time");
+        for (place, (_, f)) in waits.iter().enumerate() {
+            let version = ask(&f.engine, 1).expect("an answer").model_version;
+            assert_eq!(version, if place <= number { 2 } else { 1 });
+        }
+        assert_eq!(f.engine.poll_repositories(true), PollOutcome::Settled);
+    }
+    assert!(waits.iter().all(|(left, _)| *left < Duration::from_secs(60)));
 }

@@ -46,6 +46,8 @@ pub struct Connection {
     /// The deadline of the current command.
     deadline: Arc<Mutex<Instant>>,
     time_out: Duration,
+    /// The same socket, for a thread that ends the connection.
+    socket: Option<TcpStream>,
 }
 
 impl Connection {
@@ -58,6 +60,7 @@ impl Connection {
         let socket = connect(settings).map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
         let deadline = Arc::new(Mutex::new(Instant::now()));
+        let handle = Some(socket.try_clone().map_err(failed)?);
         let timed = DeadlineStream { socket, deadline: deadline.clone() };
         let stream: Box<dyn Stream> = match tls {
             None => Box::new(timed),
@@ -68,12 +71,17 @@ impl Connection {
             }
         };
         let (stream, time_out) = (BufReader::new(stream), settings.socket_timeout);
-        let mut connection = Self { stream, deadline, time_out };
+        let mut connection = Self { stream, deadline, time_out, socket: handle };
         connection.begin(settings).map_err(|error| match error {
             RedisError::Io(error) => failed(error),
             other => other,
         })?;
         Ok(connection)
+    }
+
+    /// Returns the socket, for a thread that ends the connection while another one uses it. Only the first call returns it.
+    pub fn take_socket(&mut self) -> Option<TcpStream> {
+        self.socket.take()
     }
 
     fn begin(&mut self, settings: &RedisSettings) -> Result<(), RedisError> {

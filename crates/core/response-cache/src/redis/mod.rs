@@ -2,10 +2,13 @@
 //!
 //! A response is one value under its key. Threads with a connection each (`worker`) do look-ups and insertions. The key selects
 //! the thread, so that a look-up comes after an earlier insertion of the same key. A server that cannot be reached, or is too
-//! slow, acts as a cache without entries.
+//! slow, acts as a cache without entries. The threads share what they know about that (`reach`): a request waits for a lost
+//! server only if it asked before the first time-out, and not longer than until then.
 
 mod connection;
+mod outage;
 mod protocol;
+mod reach;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -18,14 +21,14 @@ use std::{
 };
 
 use galatea_telemetry::{
-    families::RESPONSE_CACHE_ERRORS,
+    families::{RESPONSE_CACHE_ERRORS, RESPONSE_CACHE_LOSSES, RESPONSE_CACHE_LOST},
     metrics::{CacheMetrics, Figures},
 };
 
 pub use self::protocol::{Reply as RedisReply, read_reply as read_redis_reply};
 pub use self::settings::{RedisSettings, SettingsError, TlsSettings};
 use self::{
-    connection::{Connection, RedisError},
+    connection::RedisError,
     tls::Tls,
     worker::{MAX_VALUE, Server, Worker},
 };
@@ -53,10 +56,7 @@ impl RedisCache {
         let tls = tls.map_err(|error| OpenError(error.into()))?;
         let pool_size = settings.pool_size;
         let server = Arc::new(Server::new(settings, tls));
-        let start = |_| {
-            let connection = Connection::open(&server.settings, server.tls.as_ref())?;
-            Ok(Worker::start(server.clone(), connection)?)
-        };
+        let start = |_| Worker::start(server.clone());
         let workers: Result<_, RedisError> = (0..pool_size).map(start).collect();
         let workers = workers.map_err(OpenError)?;
         Ok(Self { workers, server, long_work: LongWork::default() })
@@ -115,6 +115,8 @@ impl ResponseCache for RedisCache {
             let count = errors.load(Ordering::Relaxed);
             figures.set_labelled(&RESPONSE_CACHE_ERRORS, operation, count);
         }
+        figures.set(&RESPONSE_CACHE_LOST, u64::from(self.server.reach.is_lost()));
+        figures.set(&RESPONSE_CACHE_LOSSES, self.server.reach.losses());
     }
 }
 

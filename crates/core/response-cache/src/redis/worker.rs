@@ -1,13 +1,13 @@
 //! The threads that talk to the Redis server, each over a connection of its own.
 //!
-//! A thread without a connection answers every look-up with "nothing there" at once, and tries to connect again in growing
-//! pauses. No request waits for that.
+//! A thread without a connection answers every look-up with "nothing there" at once. One of them tries to connect again in
+//! growing pauses (`outage`). No request waits for that.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     thread,
@@ -18,7 +18,9 @@ use galatea_telemetry::LineLimit;
 
 use super::{
     connection::{Connection, RedisError},
+    outage::Turn,
     protocol::Reply,
+    reach::Reach,
     settings::RedisSettings,
     tls::Tls,
 };
@@ -33,9 +35,8 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Largest response that is stored and read, in bytes.
 pub const MAX_VALUE: usize = 64 << 20;
 
-/// Pauses between attempts to connect again.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// In place of the number of losses: the thread has no connection.
+const NO_CONNECTION: u64 = u64::MAX;
 
 /// The state that all threads share.
 pub struct Server {
@@ -43,6 +44,7 @@ pub struct Server {
     pub tls: Option<Tls>,
     pub look_up_errors: AtomicU64,
     pub insertion_errors: AtomicU64,
+    pub reach: Reach,
     waiting_bytes: AtomicUsize,
     errors: LineLimit,
 }
@@ -50,10 +52,12 @@ pub struct Server {
 impl Server {
     pub fn new(settings: RedisSettings, tls: Option<Tls>) -> Self {
         let address = format!("{}:{}", settings.host, settings.port);
+        let reach = Reach::new(address.clone());
         let errors = LineLimit::new(move |count| {
             log::error!("Redis at {address}: {count} more errors that were not logged");
         });
         Self {
+            reach,
             settings,
             tls,
             look_up_errors: AtomicU64::new(0),
@@ -72,8 +76,16 @@ impl Server {
 }
 
 enum Job {
-    Fetch { key: CacheKey, then: OnLookUp },
-    Store { key: CacheKey, value: WaitingBytes },
+    Fetch {
+        key: CacheKey,
+        then: OnLookUp,
+    },
+    Store {
+        key: CacheKey,
+        value: WaitingBytes,
+    },
+    /// Nothing to do: the thread looks whether its connection may still be used.
+    Wake,
 }
 
 /// Bytes that wait to be stored. They count as long as this value exists.
@@ -95,26 +107,46 @@ struct QueuedJob {
 
 /// A thread, and the channel to it.
 pub struct Worker {
-    jobs: SyncSender<QueuedJob>,
-    is_connected: Arc<AtomicBool>,
+    jobs: Arc<SyncSender<QueuedJob>>,
+    /// The number of losses after which the connection was made.
+    connected_after: Arc<AtomicU64>,
     server: Arc<Server>,
 }
 
+/// A connection, and the number of losses after which it was made.
+struct Connected {
+    connection: Connection,
+    losses: u64,
+}
+
 impl Worker {
-    /// Starts the thread with its connection.
-    pub fn start(server: Arc<Server>, connection: Connection) -> std::io::Result<Self> {
+    /// Connects, and starts the thread.
+    pub fn start(server: Arc<Server>) -> Result<Self, RedisError> {
+        let losses = server.reach.losses();
+        let connection = Connection::open(&server.settings, server.tls.as_ref())?;
         let (jobs, queued) = sync_channel(MAX_WAITING);
-        let is_connected = Arc::new(AtomicBool::new(true));
-        let body = Body { server: server.clone(), is_connected: is_connected.clone(), queued };
-        thread::Builder::new()
-            .name("redis cache".to_owned())
-            .spawn(move || body.run(connection))?;
-        Ok(Self { jobs, is_connected, server })
+        let (jobs, connected_after) = (Arc::new(jobs), Arc::new(AtomicU64::new(NO_CONNECTION)));
+        // A full queue needs no waking. The channel ends with the cache: this does not keep it.
+        let sender = Arc::downgrade(&jobs);
+        let thread = server.reach.add_thread(Box::new(move || {
+            if let Some(jobs) = sender.upgrade() {
+                let _ = jobs.try_send(QueuedJob { job: Job::Wake, at: Instant::now() });
+            }
+        }));
+        let body = Body {
+            server: server.clone(),
+            thread,
+            connected_after: connected_after.clone(),
+            queued,
+        };
+        let first = body.accept(Connected { connection, losses });
+        thread::Builder::new().name("redis cache".to_owned()).spawn(move || body.run(first))?;
+        Ok(Self { jobs, connected_after, server })
     }
 
     /// Returns whether a look-up can find anything.
     pub fn is_connected(&self) -> bool {
-        self.is_connected.load(Ordering::Relaxed)
+        self.connected_after.load(Ordering::Relaxed) == self.server.reach.losses()
     }
 
     /// Asks the server. A full queue finds nothing.
@@ -165,60 +197,76 @@ fn call(then: OnLookUp, found: Option<Entry>) {
 /// The state of a thread.
 struct Body {
     server: Arc<Server>,
-    is_connected: Arc<AtomicBool>,
+    /// The number of the thread.
+    thread: usize,
+    connected_after: Arc<AtomicU64>,
     queued: Receiver<QueuedJob>,
 }
 
 impl Body {
-    fn run(self, connection: Connection) {
-        let mut connection = Some(connection);
-        while let Some(mut open) = connection.take() {
-            let Some(error) = self.serve(&mut open) else { return };
-            self.is_connected.store(false, Ordering::Relaxed);
-            self.server.log("requests are executed until it can be reached again", &error);
-            drop(open);
-            connection = self.connect_again();
+    fn run(self, first: Option<Connected>) {
+        let mut first = first;
+        while let Some(mut connected) = first.take().or_else(|| self.connect_again()) {
+            let Some(()) = self.serve(&mut connected) else { return };
         }
     }
 
-    /// Works until the connection fails. `None` when there are no senders any more.
+    /// Makes a connection the one of this thread, unless the server was lost while it was made.
+    fn accept(&self, mut connected: Connected) -> Option<Connected> {
+        let Connected { connection, losses } = &mut connected;
+        let socket = connection.take_socket();
+        let is_good =
+            self.server.reach.record_connection(self.thread, socket, *losses, Instant::now());
+        if !is_good {
+            return None;
+        }
+        self.connected_after.store(*losses, Ordering::Relaxed);
+        Some(connected)
+    }
+
+    /// Works as long as the connection may be used. `None` when there are no senders any more.
     #[expect(clippy::disallowed_methods, reason = "a client waits for that long, in real time")]
-    fn serve(&self, connection: &mut Connection) -> Option<RedisError> {
-        loop {
+    fn serve(&self, connected: &mut Connected) -> Option<()> {
+        while connected.losses == self.server.reach.losses() {
             let QueuedJob { job, at } = self.queued.recv().ok()?;
-            if at.elapsed() > self.server.settings.wait_timeout {
+            let is_usable = connected.losses == self.server.reach.losses();
+            if !is_usable || at.elapsed() > self.server.settings.wait_timeout {
                 self.server.give_up(job);
-                continue;
-            }
-            if let Err(error) = self.server.work(connection, job) {
-                return Some(error);
+            } else {
+                self.server.work(connected, job);
             }
         }
+        Some(())
     }
 
     /// Connects again. `None` when there are no senders any more.
-    fn connect_again(&self) -> Option<Connection> {
-        let mut pause = FIRST_PAUSE;
+    fn connect_again(&self) -> Option<Connected> {
+        let Server { settings, tls, reach, .. } = &*self.server;
         loop {
-            self.give_up_for(pause)?;
-            match Connection::open(&self.server.settings, self.server.tls.as_ref()) {
-                Ok(connection) => {
-                    let RedisSettings { host, port, .. } = &self.server.settings;
-                    log::info!("Redis at {host}:{port} can be reached again");
-                    self.is_connected.store(true, Ordering::Relaxed);
-                    return Some(connection);
-                }
-                Err(error) => self.server.log("it cannot be reached", &error),
+            let losses = reach.losses();
+            if let Turn::Wait(pause) = reach.take_turn(Instant::now()) {
+                self.give_up_for(pause)?;
+                continue;
             }
-            pause = (pause * 2).min(LAST_PAUSE);
+            match Connection::open(settings, tls.as_ref()) {
+                Ok(connection) => {
+                    let accepted = self.accept(Connected { connection, losses });
+                    if accepted.is_some() {
+                        return accepted;
+                    }
+                }
+                Err(error) => reach.record_failure(losses, Instant::now(), &error),
+            }
         }
     }
 
+    /// Gives up jobs until the pause is over or the thread is woken. `None` when there are no senders any more.
     fn give_up_for(&self, pause: Duration) -> Option<()> {
         let until = Instant::now() + pause;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.queued.recv_timeout(left) {
+                Ok(QueuedJob { job: Job::Wake, .. }) => return Some(()),
                 Ok(queued) => self.server.give_up(queued.job),
                 Err(RecvTimeoutError::Timeout) => return Some(()),
                 Err(RecvTimeoutError::Disconnected) => return None,
@@ -236,18 +284,26 @@ impl Server {
                 call(then, None);
             }
             Job::Store { .. } => _ = self.insertion_errors.fetch_add(1, Ordering::Relaxed),
+            Job::Wake => {}
         }
     }
 
-    /// Does a job. After an error the connection cannot be used, and the job was given up.
-    fn work(&self, connection: &mut Connection, job: Job) -> Result<(), RedisError> {
+    /// Does a job. A failure of the connection is known to all threads before the request goes on.
+    fn work(&self, connected: &mut Connected, job: Job) {
+        let Connected { connection, losses } = connected;
+        let record = |outcome: Result<(), RedisError>| {
+            if let Err(error) = outcome {
+                self.reach.record_failure(*losses, Instant::now(), &error);
+            }
+        };
         match job {
             Job::Fetch { key, then } => {
                 let (found, outcome) = self.look_up(connection, &key);
+                record(outcome);
                 call(then, found);
-                outcome
             }
-            Job::Store { key, value } => self.store(connection, &key, &value.bytes),
+            Job::Store { key, value } => record(self.store(connection, &key, &value.bytes)),
+            Job::Wake => {}
         }
     }
 

@@ -15,6 +15,7 @@ const CPU_METRICS: &str = "unless `--allow-cpu-metrics=false`";
 const GPU: &[&str] = &["gpu_uuid"];
 const CACHED_MODELS: &str =
     "for models with `response_cache`, if the server has a cache (`--cache-config`)";
+const REDIS_CACHE: &str = "with `--cache-config=redis,...`";
 const LOCAL_CACHE: &str = "with `--cache-config=local,size=...`";
 
 const PER_MODEL: &[&str] = &["model", "version"];
@@ -201,7 +202,13 @@ families! {
             .labels(&["reason"]).shown("with `--auth-policy`");
         pub RESPONSE_CACHE_ERRORS = counter("galatea_response_cache_errors_total",
             "Look-ups and insertions that failed or timed out at the server of the response cache")
-            .labels(&["operation"]).shown("with `--cache-config=redis,...`");
+            .labels(&["operation"]).shown(REDIS_CACHE);
+        pub RESPONSE_CACHE_LOST = gauge("galatea_response_cache_lost",
+            "1 while the server of the response cache cannot be reached and requests are executed without it, else 0")
+            .shown(REDIS_CACHE);
+        pub RESPONSE_CACHE_LOSSES = counter("galatea_response_cache_losses_total",
+            "Times that the server of the response cache could not be reached any more, or did not answer in time")
+            .shown(REDIS_CACHE);
         pub ENVIRONMENTS = gauge("galatea_python_environments",
             "Python environments in the cache, as of the last load of a model that runs in one of them")
             .shown(WITH_ENVIRONMENTS);

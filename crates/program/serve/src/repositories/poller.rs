@@ -42,6 +42,7 @@ fn poll(stopped: &Receiver<()>, interval: Duration, look: impl Fn(bool) -> PollO
         let wait = match outcome {
             PollOutcome::Settled => until_full,
             PollOutcome::Changing => until_full.min(SETTLE),
+            PollOutcome::Waiting(left) => until_full.min(left),
         };
         if stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
             return;

@@ -39,7 +39,7 @@ const OWN: &str = "
     access-log admission auth-policy console hardened drain-delay-secs takeover max-connections connection-head-timeout-secs connection-progress-timeout-secs connection-idle-timeout-secs
     client-max-concurrent-requests client-max-request-bytes client-requests-per-second
     connection-max-concurrent-requests connection-max-request-bytes https-cert https-key https-root-cert metrics-https gpu-groups trace-model-calls
-    http-metrics send-load-reports";
+    http-metrics send-load-reports reload-jitter";
 
 fn all() -> impl Iterator<Item = &'static OptionRow<ServeFlags>> {
     rows::<ServeFlags>()

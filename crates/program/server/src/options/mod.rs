@@ -6,7 +6,14 @@ mod response_cache;
 mod rows;
 mod tls;
 
-use std::{num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    hash::{BuildHasher, RandomState},
+    num::NonZero,
+    path::PathBuf,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use galatea_backend_python::{WorkerOptions, WorkerRules};
 use galatea_command_line::Notice;
@@ -31,6 +38,7 @@ pub fn from_flags(
     check_rules(&flags)?;
     let clouds = cloud::platforms(&flags, environment)?;
     let mut notes = notes(&flags.notices, environment);
+    notes.extend(jitter_note(&flags));
     let [http, grpc, metrics] = {
         let others: Vec<&Endpoint> = clouds.iter().map(|cloud| &cloud.endpoint).collect();
         let endpoints = endpoint::endpoints(&flags, &others, &mut notes)?;
@@ -61,6 +69,7 @@ pub fn from_flags(
     options.log = log_settings(options.log, environment);
     options.auth_policy = given(options.auth_policy);
     options.engine.hold = hold(environment);
+    options.engine.reload_jitter.seed = RandomState::new().hash_one(());
     options.engine.starts_instances_one_by_one = starts_instances_one_by_one(environment);
     options.engine.execution.rate_limiter =
         rate_limiter(&flags.rate_limit, flags.rate_limit_resources);
@@ -187,6 +196,17 @@ fn notes(notices: &[Notice], environment: &Environment) -> Vec<Note> {
         notes.push(Note::Warning(text));
     }
     notes
+}
+
+/// Returns a warning about a delay of polled loads in a server that does not poll.
+fn jitter_note(flags: &ServeFlags) -> Option<Note> {
+    let seconds = flags.serve.engine.reload_jitter.longest.as_secs();
+    let is_idle = flags.serve.engine.control_mode != ControlMode::Poll && seconds > 0;
+    is_idle.then(|| {
+        Note::Warning(format!(
+            "--reload-jitter={seconds} has no effect: the server does not poll (--model-control-mode=poll)"
+        ))
+    })
 }
 
 fn note(notice: &Notice) -> Note {

@@ -8,10 +8,10 @@ mod dependencies;
 mod instance_changes;
 mod order;
 mod poll_history;
+mod reload_jitter;
 mod requests;
 mod versions;
 
-pub use self::poll_history::PollOutcome;
 pub(crate) use self::{
     cycle::{DependencyCycle, cycles},
     requests::LoadRequest,
@@ -24,6 +24,7 @@ pub(super) use self::{
     requests::{RepositoryView, Requests, is_current, with_needs},
     versions::{choose_versions, versions_to_load},
 };
+pub use self::{poll_history::PollOutcome, reload_jitter::ReloadJitter};
 
 #[cfg(test)]
 mod tests;

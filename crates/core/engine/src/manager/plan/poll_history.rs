@@ -1,8 +1,14 @@
 //! Finds new and changed models in the repositories between two looks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
-use super::dependencies::Dependencies;
+use super::{
+    dependencies::Dependencies,
+    reload_jitter::{ReloadJitter, ReloadWait},
+};
 use crate::{model_id::ModelId, repository::FolderSnapshot};
 
 /// The results of earlier looks.
@@ -15,6 +21,8 @@ pub(crate) struct PollHistory {
     changed: BTreeMap<ModelId, FolderSnapshot>,
     /// Folders of models whose load failed.
     failed: BTreeMap<ModelId, FolderSnapshot>,
+    jitter: ReloadJitter,
+    wait: ReloadWait,
 }
 
 /// The result of a look: if another one should follow soon.
@@ -24,6 +32,8 @@ pub enum PollOutcome {
     Settled,
     /// A model is new or has changed, and may still be changing.
     Changing,
+    /// Models are loaded after that time: [`ReloadJitter`].
+    Waiting(Duration),
 }
 
 /// The folders of all models, and if every repository could be read.
@@ -50,18 +60,29 @@ impl PolledFolders {
 }
 
 impl PollHistory {
-    /// Returns those of the models not loaded in their present form that must be loaded now. With `retries`, includes those
-    /// that failed in this form.
+    /// Returns the history before the first look.
+    pub fn new(jitter: ReloadJitter) -> Self {
+        Self { jitter, ..Self::default() }
+    }
+
+    /// Returns those of the models not loaded in their present form that must be loaded at the time `at`. With `retries`,
+    /// includes those that failed in this form.
     pub fn settled(
         &mut self,
         now: BTreeMap<ModelId, FolderSnapshot>,
         retries: bool,
+        at: Instant,
     ) -> BTreeMap<ModelId, FolderSnapshot> {
         self.failed.retain(|name, seen| now.get(name) == Some(seen));
         let has_failed = |id: &ModelId| self.failed.contains_key(id);
-        let is_settled = |(id, seen): &(&ModelId, &FolderSnapshot)| match has_failed(id) {
+        let is_unchanged = |(id, seen): &(&ModelId, &FolderSnapshot)| {
+            !has_failed(id) && self.changed.get(*id) == Some(*seen)
+        };
+        let first = now.iter().find(is_unchanged);
+        let is_due = self.wait.is_over(&self.jitter, first.as_ref(), at);
+        let is_settled = |row: &(&ModelId, &FolderSnapshot)| match has_failed(row.0) {
             true => retries,
-            false => self.changed.get(*id) == Some(*seen),
+            false => is_due && is_unchanged(row),
         };
         let settled: BTreeMap<_, _> =
             now.iter().filter(is_settled).map(|(n, s)| (n.clone(), s.clone())).collect();
@@ -80,8 +101,12 @@ impl PollHistory {
         self.failed.extend(settled.into_iter().filter(|(id, _)| has_failed(id)));
     }
 
-    pub fn outcome(&self) -> PollOutcome {
-        if self.changed.is_empty() { PollOutcome::Settled } else { PollOutcome::Changing }
+    pub fn outcome(&self, at: Instant) -> PollOutcome {
+        match (self.wait.left(at), self.changed.is_empty()) {
+            (Some(left), _) => PollOutcome::Waiting(left),
+            (None, true) => PollOutcome::Settled,
+            (None, false) => PollOutcome::Changing,
+        }
     }
 }
 
@@ -99,19 +124,47 @@ mod tests {
 
     #[test]
     fn a_model_is_settled_after_two_equal_polls() {
-        let mut looks = PollHistory::default();
+        let (mut looks, at) = (PollHistory::default(), Instant::now());
         let now = |files: &[&str]| BTreeMap::from([(ModelId::from("m"), snapshot(files))]);
-        assert_eq!(names(&looks.settled(now(&["1"]), true)), [""; 0]);
-        assert_eq!(looks.outcome(), PollOutcome::Changing);
-        assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), [""; 0]);
-        let settled = looks.settled(now(&["1", "2"]), false);
+        assert_eq!(names(&looks.settled(now(&["1"]), true, at)), [""; 0]);
+        assert_eq!(looks.outcome(at), PollOutcome::Changing);
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), true, at)), [""; 0]);
+        let settled = looks.settled(now(&["1", "2"]), false, at);
         assert_eq!(names(&settled), ["m"]);
-        assert_eq!(looks.outcome(), PollOutcome::Settled);
+        assert_eq!(looks.outcome(at), PollOutcome::Settled);
         looks.loaded(settled, |_| true);
-        assert_eq!(names(&looks.settled(now(&["1", "2"]), false)), [""; 0]);
-        assert_eq!(looks.outcome(), PollOutcome::Settled, "it failed as it is");
-        assert_eq!(names(&looks.settled(now(&["1", "2"]), true)), ["m"], "and is tried again");
-        assert_eq!(names(&looks.settled(now(&["1", "3"]), true)), [""; 0]);
-        assert_eq!(names(&looks.settled(now(&["1", "3"]), false)), ["m"], "it changed");
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), false, at)), [""; 0]);
+        assert_eq!(looks.outcome(at), PollOutcome::Settled, "it failed as it is");
+        assert_eq!(names(&looks.settled(now(&["1", "2"]), true, at)), ["m"], "and is tried again");
+        assert_eq!(names(&looks.settled(now(&["1", "3"]), true, at)), [""; 0]);
+        assert_eq!(names(&looks.settled(now(&["1", "3"]), false, at)), ["m"], "it changed");
+    }
+    #[test]
+    fn with_jitter_settled_models_wait_together_and_are_compared_until_the_load() {
+        let jitter = ReloadJitter { longest: Duration::from_secs(60), seed: 3 };
+        let (mut looks, at) = (PollHistory::new(jitter), Instant::now());
+        let now = |m: &str| {
+            BTreeMap::from([
+                (ModelId::from("m"), snapshot(&[m])),
+                (ModelId::from("n"), snapshot(&["1"])),
+            ])
+        };
+        let delay = jitter.delay(&(&ModelId::from("m"), &snapshot(&["1"])));
+        let none = [""; 0];
+        assert_eq!(names(&looks.settled(now("1"), true, at)), none);
+        assert_eq!(looks.outcome(at), PollOutcome::Changing);
+        assert_eq!(names(&looks.settled(now("1"), true, at)), none);
+        assert_eq!(looks.outcome(at), PollOutcome::Waiting(delay));
+        assert_eq!(names(&looks.settled(now("2"), true, at + delay)), ["n"], "m has changed");
+        assert_eq!(looks.outcome(at + delay), PollOutcome::Changing);
+        let (at, second) = (at + delay, jitter.delay(&(&ModelId::from("m"), &snapshot(&["2"]))));
+        let mut left = now("2");
+        left.remove(&ModelId::from("n"));
+        assert_eq!(names(&looks.settled(left.clone(), true, at)), none);
+        assert_eq!(looks.outcome(at), PollOutcome::Waiting(second));
+        let settled = looks.settled(left.clone(), true, at + second);
+        assert_eq!(names(&settled), ["m"]);
+        looks.loaded(settled, |_| true);
+        assert_eq!(names(&looks.settled(left, true, at + second)), ["m"], "a retry does not wait");
     }
 }

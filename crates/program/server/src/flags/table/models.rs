@@ -1,5 +1,7 @@
 //! Options about models and their backends.
 
+use std::time::Duration;
+
 use galatea_command_line::{Kind, Occurrence, options, set};
 use galatea_engine::ControlMode;
 
@@ -39,6 +41,10 @@ pub const REPOSITORY: &[Row] = options! {
     /// Seconds between two checks of the repositories with --model-control-mode=poll; 0: no checks after the start.
     "repository-poll-secs" => Row::of(ANY)
         .default("15").stores(set!(|o, v| o.repository_poll_secs = v.raised_to(0)?)),
+    /// Longest delay in seconds before a change found by --model-control-mode=poll is loaded. Each server draws its own
+    /// delay for each change, so that servers of one repository do not load at the same time. 0: no delay.
+    "reload-jitter" => Row::of(at_least(0)).default("0")
+        .stores(set!(|o, v| o.serve.engine.reload_jitter.longest = Duration::from_secs(v.integer()?))),
     /// Model to load at start with --model-control-mode=explicit. May be repeated; '*' alone loads all.
     "load-model" => Row::of(Kind::Text).fills(|o| &mut o.serve.engine.startup_models),
     /// Use configs/<name>.pbtxt instead of config.pbtxt for each model that has it.

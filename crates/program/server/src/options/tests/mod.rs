@@ -122,6 +122,19 @@ fn repositories_are_polled_only_in_poll_mode_at_a_positive_interval() {
 }
 
 #[test]
+fn reload_jitter_delays_polled_loads_with_a_seed_of_this_start() {
+    let poll = "--model-control-mode=poll";
+    assert_eq!(options(&[poll]).engine.reload_jitter.longest, Duration::ZERO);
+    let [first, second] = [(); 2].map(|()| options(&[poll, "--reload-jitter=30"]));
+    assert_eq!(first.engine.reload_jitter.longest, Duration::from_secs(30));
+    assert_ne!(first.engine.reload_jitter.seed, second.engine.reload_jitter.seed);
+    assert_eq!(first.notes, []);
+    let text =
+        "--reload-jitter=30 has no effect: the server does not poll (--model-control-mode=poll)";
+    assert_eq!(options(&["--reload-jitter=30"]).notes, [Note::Warning(text.to_owned())]);
+}
+
+#[test]
 fn services_beside_sagemaker_use_its_port_range() {
     let range = "--sagemaker-safe-port-range=8001-8090";
     refused(

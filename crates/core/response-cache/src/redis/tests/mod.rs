@@ -1,5 +1,7 @@
 //! The cache against servers that do what the test says.
 
+mod outages;
+
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
