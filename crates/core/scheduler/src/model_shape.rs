@@ -1,4 +1,4 @@
-//! How many requests a model can execute at once.
+//! The number of requests that a model can execute at once.
 
 /// The highest limit for a model that takes requests without being asked how many it can execute.
 const MOST: u32 = 4096;
