@@ -28,6 +28,7 @@ import many_models  # noqa: E402
 import mixed_shapes  # noqa: E402
 import models  # noqa: E402
 import openvino_served  # noqa: E402
+import overload  # noqa: E402
 import process  # noqa: E402
 import python_models  # noqa: E402
 import regions  # noqa: E402
@@ -76,6 +77,7 @@ SECTIONS = {
     "growth": growth.compared,
     "many-models": many_models.compared,
     "traffic": traffic.compared,
+    "overload": overload.compared,
 }
 
 

@@ -23,6 +23,7 @@ mod execution_rules;
 mod in_flight;
 mod instance;
 mod load;
+mod model_shape;
 mod open_streams;
 mod parking;
 mod queue;

@@ -24,7 +24,7 @@ pub(super) struct Measurement {
 
 /// The figures of a finished measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
+pub(super) struct ThroughputFigures {
     /// Places that became free by answers, per busy second.
     pub throughput: f64,
     pub mean_taken: f64,
@@ -75,11 +75,11 @@ impl Measurement {
     }
 
     /// Returns the figures, and begins again. `None` if too little time has passed to tell.
-    pub fn finish(&mut self, now: Instant) -> Option<Measured> {
+    pub fn finish(&mut self, now: Instant) -> Option<ThroughputFigures> {
         let Self { busy, place_seconds, answered, answers, total_answer, was_full, .. } = *self;
         *self = Self::new(self.last.max(now));
         let seconds = busy.as_secs_f64();
-        (seconds > 0.0 && answers > 0).then(|| Measured {
+        (seconds > 0.0 && answers > 0).then(|| ThroughputFigures {
             throughput: f64::from(answered) / seconds,
             mean_taken: place_seconds / seconds,
             mean_answer: total_answer / answers,

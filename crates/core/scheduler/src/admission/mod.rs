@@ -23,9 +23,8 @@ use galatea_types::{
 };
 
 pub use self::admitting_scheduler::AdmittingScheduler;
-pub(crate) use self::concurrency_limit::ModelShape;
 use self::policy::{AdmissionPolicy, AdmissionRefusal, Overload};
-use crate::QueueScheduler;
+use crate::{QueueScheduler, model_shape::ModelShape};
 
 /// The shape of an ensemble, whose steps have queues of their own.
 const ENSEMBLE: ModelShape = ModelShape { instances: 1, per_execution: 8, is_open: true };

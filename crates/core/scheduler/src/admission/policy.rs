@@ -6,10 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{
-    concurrency_limit::{ConcurrencyLimit, ModelShape},
-    measurement::Measurement,
-};
+use super::{concurrency_limit::ConcurrencyLimit, measurement::Measurement};
+use crate::model_shape::ModelShape;
 
 /// The model is overloaded if all places of the limit are taken without a break for this many mean times to the answer,
 /// within the bounds.

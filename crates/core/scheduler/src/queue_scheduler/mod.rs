@@ -14,10 +14,10 @@ use self::{in_place_execution::InPlaceExecution, instance_set::InstanceSet};
 use crate::{
     ExecutionRules, Scheduler,
     accounting::RequestAccounting,
-    admission::ModelShape,
     completion::CompletionQueue,
     instance::{ModelContext, Responses, WarmupSample},
     load::{Capacity, LoadMeter},
+    model_shape::ModelShape,
     queued_request::QueuedRequest,
     request_failure::RequestFailure,
     request_queue::{AcceptedRequest, Refusal, RequestQueue},

@@ -4,10 +4,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::super::{
-    concurrency_limit::ModelShape,
-    policy::{AdmissionPolicy, Overload},
-};
+use super::super::policy::{AdmissionPolicy, Overload};
+use crate::model_shape::ModelShape;
 
 const ONE: ModelShape = ModelShape { instances: 1, per_execution: 1, is_open: false };
 const MS: Duration = Duration::from_millis(1);

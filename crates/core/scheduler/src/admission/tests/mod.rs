@@ -1,3 +1,5 @@
+//! Tests of admission.
+
 mod cases;
 mod requests;
 mod simulated_server;

@@ -5,7 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::super::{concurrency_limit::ModelShape, policy::AdmissionPolicy};
+use super::super::policy::AdmissionPolicy;
+use crate::model_shape::ModelShape;
 
 /// The time of one execution.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,7 @@
 //! Overloads, in simulated time.
 
-use super::{
-    super::concurrency_limit::ModelShape,
-    simulated_server::{Load, Outcome, Service},
-};
+use super::simulated_server::{Load, Outcome, Service};
+use crate::model_shape::ModelShape;
 
 const ONE: ModelShape = ModelShape { instances: 1, per_execution: 1, is_open: false };
 const FOUR: ModelShape = ModelShape { instances: 4, per_execution: 1, is_open: false };
