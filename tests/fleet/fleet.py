@@ -20,7 +20,7 @@ import shares  # noqa: E402
 
 
 def both(play):
-    """The play over each protocol."""
+    """Returns the play over each protocol."""
     return [lambda folder, args, protocol=protocol: play(folder, protocol) for protocol in ("http", "grpc")]
 
 
@@ -36,6 +36,7 @@ PLAYS = {
     "hangs": both(failures.hangs),
     "errors": [lambda folder, args: failures.errors_and_slowness(folder)],
     "rolling": both(lambda folder, protocol: rolling.change_all(folder, protocol, rounds=5)),
+    "upgrades": both(rolling.upgrade_often),
     "sequences": [lambda folder, args: sequences.a_host_dies(folder, count=300)],
     "faults": [lambda folder, args: faults.random_faults(folder, args.seed, args.minutes)],
 }

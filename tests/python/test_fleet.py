@@ -61,3 +61,8 @@ def test_random_faults(tmp_path):
 @tiers.measure
 def test_shares_follow_the_capacity(tmp_path):
     shares.by_capacity(tmp_path).check()
+
+
+@tiers.measure
+def test_a_hundred_upgrades_under_load(tmp_path):
+    rolling.upgrade_often(tmp_path).check()

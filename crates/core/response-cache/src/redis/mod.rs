@@ -8,7 +8,7 @@
 mod connection;
 mod outage;
 mod protocol;
-mod reach;
+mod reachability;
 mod settings;
 #[cfg(test)]
 mod tests;

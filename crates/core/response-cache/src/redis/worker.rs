@@ -20,7 +20,7 @@ use super::{
     connection::{Connection, RedisError},
     outage::Turn,
     protocol::Reply,
-    reach::Reach,
+    reachability::Reachability,
     settings::RedisSettings,
     tls::Tls,
 };
@@ -44,7 +44,7 @@ pub struct Server {
     pub tls: Option<Tls>,
     pub look_up_errors: AtomicU64,
     pub insertion_errors: AtomicU64,
-    pub reach: Reach,
+    pub reach: Reachability,
     waiting_bytes: AtomicUsize,
     errors: LineLimit,
 }
@@ -52,7 +52,7 @@ pub struct Server {
 impl Server {
     pub fn new(settings: RedisSettings, tls: Option<Tls>) -> Self {
         let address = format!("{}:{}", settings.host, settings.port);
-        let reach = Reach::new(address.clone());
+        let reach = Reachability::new(address.clone());
         let errors = LineLimit::new(move |count| {
             log::error!("Redis at {address}: {count} more errors that were not logged");
         });

@@ -1,4 +1,4 @@
-//! Whether the Redis server can be reached, as all threads of the cache see it.
+//! The reachability of the Redis server, the same for all threads of the cache.
 //!
 //! The first command that fails ends the connections of all threads, so that the requests that wait at the others wait no
 //! longer. From then on no request asks the server, until one thread has reached it again.
@@ -18,10 +18,10 @@ use galatea_types::LockExt;
 use super::outage::{Change, Outage, Turn};
 
 /// Wakes a thread of the cache that waits for work.
-pub type Wake = Box<dyn Fn() + Send + Sync>;
+pub type Waker = Box<dyn Fn() + Send + Sync>;
 
 /// The shared state.
-pub struct Reach {
+pub struct Reachability {
     address: String,
     outage: Mutex<Outage>,
     is_lost: AtomicBool,
@@ -33,7 +33,7 @@ pub struct Reach {
 /// A thread that other threads interrupt.
 struct Thread {
     connection: Option<UsedSocket>,
-    wake: Wake,
+    wake: Waker,
 }
 
 /// The socket of a connection that was made after `losses` losses.
@@ -42,7 +42,7 @@ struct UsedSocket {
     losses: u64,
 }
 
-impl Reach {
+impl Reachability {
     /// Creates the state of a server that is about to be reached for the first time.
     pub fn new(address: String) -> Self {
         let (is_lost, losses, threads) = Default::default();
@@ -60,7 +60,7 @@ impl Reach {
     }
 
     /// Adds a thread, and returns its number.
-    pub fn add_thread(&self, wake: Wake) -> usize {
+    pub fn add_thread(&self, wake: Waker) -> usize {
         let mut threads = self.threads.lock_unpoisoned();
         threads.push(Thread { connection: None, wake });
         threads.len() - 1
